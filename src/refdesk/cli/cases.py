@@ -27,6 +27,7 @@ _VERDICTS = ("both_hold", "dismiss", "reopen")
 )
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="At most this many.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 @click.pass_context
@@ -64,8 +65,7 @@ def settle(
 
 def _render(answer: Mapping[str, Any]) -> str:
     lines = [line for each in answer["cases"] for line in _describe(each)]
-    if answer["hasMore"]:
-        lines.append(f"There are more: --offset {answer['offset'] + len(answer['cases'])}")
+    lines += views_of_entries.tell_more(answer)
     return "\n".join(lines) or "No entries contradict each other, as far as is known."
 
 

@@ -29,6 +29,7 @@ _VERDICTS = ("dismiss", "answer", "reopen")
 @click.option("--toolset", metavar="NAME", help="Only what this toolset was asked.")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="At most this many.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 @click.pass_context
@@ -74,8 +75,7 @@ def judge(
 
 def _render(answer: Mapping[str, Any]) -> str:
     lines = [line for each in answer["gaps"] for line in _describe(each)]
-    if answer["hasMore"]:
-        lines.append(f"There are more: --offset {answer['offset'] + len(answer['gaps'])}")
+    lines += views_of_entries.tell_more(answer)
     if answer["dropped"]:
         lines.append(f"{say_count(answer['dropped'], 'question')} could not be kept, for too many came at once.")
     return "\n".join(lines) or "There are none."

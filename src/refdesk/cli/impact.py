@@ -31,6 +31,7 @@ _VERDICTS = ("confirm", "dismiss", "reopen")
 )
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="At most this many.")
 @click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="How many to skip.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 @click.pass_context
@@ -85,8 +86,7 @@ async def examine(desk: Desk) -> None:
 
 def _render(answer: Mapping[str, Any]) -> str:
     lines = [line for each in answer["impacts"] for line in _describe(each)]
-    if answer["hasMore"]:
-        lines.append(f"There are more: --offset {answer['offset'] + len(answer['impacts'])}")
+    lines += views_of_entries.tell_more(answer)
     return "\n".join(lines) or "Nothing relies on what announcements change, as far as is known."
 
 

@@ -70,6 +70,9 @@ filter_option = click.option(
 )
 
 
+cursor_option = click.option(
+    "--cursor", metavar="CURSOR", help="Go on behind the page before, which says this; instead of --offset."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 

@@ -201,6 +201,7 @@ def restore(id: str, org: str | None, agent: str | None, as_json: bool) -> None:
 )
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 def list_entries(
@@ -210,6 +211,7 @@ def list_entries(
     until: str | None,
     limit: int,
     offset: int,
+    cursor: str | None,
     org: str | None,
     agent: str | None,
     as_json: bool,
@@ -222,7 +224,8 @@ def list_entries(
         if value
     }
     narrowed = {**({"author": author} if author else {}), **spans}
-    arguments = {"tags": list(tags), "limit": limit, "offset": offset, **narrowed}
+    behind = {"cursor": cursor} if cursor else {}
+    arguments = {"tags": list(tags), "limit": limit, "offset": offset, **behind, **narrowed}
     answer = invocation.ask(TOOLSET, "list_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.render_list(answer))
 

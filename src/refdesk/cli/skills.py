@@ -97,6 +97,7 @@ def search(query: str, limit: int, min_score: float, org: str | None, agent: str
 @click.option("--issue-type", metavar="TYPE", help="Only skills of this type of issue.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 200), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 def list_skills(
@@ -104,6 +105,7 @@ def list_skills(
     issue_type: str | None,
     limit: int,
     offset: int,
+    cursor: str | None,
     org: str | None,
     agent: str | None,
     as_json: bool,
@@ -111,7 +113,8 @@ def list_skills(
     """List skills without a query, those refined last first, and how many there are of each product area."""
     from refdesk.cli import views_of_skills
 
-    given = {"product_area": product_area, "issue_type": issue_type, "limit": limit, "offset": offset}
+    narrowed = {"product_area": product_area, "issue_type": issue_type}
+    given = {**narrowed, "limit": limit, "offset": offset, "cursor": cursor}
     arguments = {name: value for name, value in given.items() if value is not None}
     answer = invocation.ask(NAME, "list_skills", arguments, org, agent)
     if as_json:

@@ -31,20 +31,30 @@ updates.add_command(make_search(TOOLSET, "Search announcements for QUERY; withou
 @invocation.filter_option
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 100), help="At most this many.")
 @click.option("--offset", default=0, type=click.IntRange(0), help="Leave out this many first.")
+@invocation.cursor_option
 @invocation.caller_options
 @invocation.json_option
 def list_updates(
-    filters: tuple[str, ...], limit: int, offset: int, org: str | None, agent: str | None, as_json: bool
+    filters: tuple[str, ...],
+    limit: int,
+    offset: int,
+    cursor: str | None,
+    org: str | None,
+    agent: str | None,
+    as_json: bool,
 ) -> None:
     """List announcements without a query, newest first, and how many there are."""
     from refdesk.cli import views
 
-    given = {"filters": list(filters), "limit": limit, "offset": offset, "detail": "concise"}
+    behind = {"cursor": cursor} if cursor else {}
+    given = {"filters": list(filters), "limit": limit, "offset": offset, "detail": "concise", **behind}
     answer = invocation.search((TOOLSET,), given, org, agent)
     if as_json:
         invocation.print_json(answer)
     else:
         views.show(answer, "")
+        for line in views_of_entries.tell_more(answer):
+            click.echo(line)
 
 
 @updates.command()

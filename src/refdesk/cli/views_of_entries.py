@@ -46,7 +46,14 @@ def render_list(answer: Mapping[str, Any]) -> str:
     lines.append(
         f"{first} to {last} of {answer['total']}" if answer["entries"] else tell_none("entries", answer["total"])
     )
+    lines += tell_more(answer)
     return "\n".join(printable(line) for line in lines)
+
+
+def tell_more(answer: Mapping[str, Any]) -> list[str]:
+    """Return how to go on behind a page of a list, and why there is nothing on it; no line on the last one."""
+    cursor = answer.get("nextCursor", answer.get("next_cursor"))
+    return [*filter(None, [answer.get("notice")]), *([f"There are more: --cursor {cursor}"] if cursor else [])]
 
 
 def tell_none(things: str, total: int) -> str:

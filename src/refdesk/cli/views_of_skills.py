@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from refdesk.cli.views_of_entries import tell_none
+from refdesk.cli.views_of_entries import tell_more, tell_none
 from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def render_list(answer: Mapping[str, Any]) -> str:
     lines.append(
         f"{first} to {last} of {answer['total']}" if answer["skills"] else tell_none("skills", answer["total"])
     )
+    lines += tell_more(answer)
     if areas := ", ".join(f"{each['value']} {each['skills']}" for each in answer["product_areas"]):
         lines.append(f"By product area: {areas}")
     return "\n".join(_printable(line) for line in lines)

@@ -61,6 +61,15 @@ class HasChoice(Protocol):
         ...
 
 
+class HasCursors(Protocol):
+    """An answer that is a page of a list, and knows how to go on behind each of its items."""
+
+    @property
+    def cursors(self) -> Sequence[str]:
+        """The cursor behind each item, in their order."""
+        ...
+
+
 WARNINGS = "refdesk/warnings"
 """Where in `meta` an answer carries its warnings: a list of objects with `code`, `message` and `details`."""
 

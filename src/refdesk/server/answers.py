@@ -8,12 +8,12 @@ from refdesk.core.operations import WARNINGS
 from refdesk.server import strict_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pydantic import BaseModel
 
     from refdesk import errors
-    from refdesk.core.operations import ErrorFormat, HasChoice, HasMeta
+    from refdesk.core.operations import ErrorFormat, HasChoice, HasCursors, HasMeta
     from refdesk.errors import Choice
 
 
@@ -41,6 +41,11 @@ def get_meta(answer: BaseModel) -> dict[str, Any]:
 def get_choice(answer: BaseModel) -> Choice | None:
     """Return what somebody may choose to get another answer; mostly nothing."""
     return cast("HasChoice", answer).choice if hasattr(type(answer), "choice") else None
+
+
+def get_cursors(answer: BaseModel) -> Sequence[str]:
+    """Return how to go on behind each item of an answer that is a page of a list; empty for any other."""
+    return cast("HasCursors", answer).cursors if hasattr(type(answer), "cursors") else ()
 
 
 def get_warnings(meta: Mapping[str, Any]) -> list[str]:

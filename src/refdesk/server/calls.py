@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -51,11 +51,16 @@ _ID_FIELD = re.compile(r"(.*_)?id")
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer as plain JSON values, what goes beside it, and what of it a person might want otherwise."""
+    """An answer as plain JSON values, what goes beside it, and what of it a person might want otherwise.
+
+    Attributes:
+        cursors: How to go on behind each item, where it is a page of a list.
+    """
 
     value: dict[str, Any]
     meta: dict[str, Any]
     choice: errors.Choice | None = None
+    cursors: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ class Caller:
         if operation.effects.read_only and self.desk.settings.audit_reads:
             await self._record_read(operation, subjects)
         value = answers.to_json(answer, keeps_markup=self.keeps_markup)
-        return Answered(value, answers.get_meta(answer), answers.get_choice(answer))
+        return Answered(value, answers.get_meta(answer), answers.get_choice(answer), answers.get_cursors(answer))
 
     async def _record_read(self, operation: Operation, subjects: Mapping[str, JsonValue]) -> None:
         base = (await self.desk.get_base()).knowledge_base

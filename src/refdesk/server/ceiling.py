@@ -14,7 +14,7 @@ from refdesk.core.operations import TRUNCATED
 from refdesk.server.answers import to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from refdesk.core.operations import Shortening
 
@@ -64,7 +64,9 @@ def _estimate(text: str) -> int:
     return tokens + (words if is_language else max(words, nonsense))
 
 
-def shorten(value: dict[str, Any], how: Shortening, asked: Mapping[str, object]) -> dict[str, Any]:
+def shorten(
+    value: dict[str, Any], how: Shortening, asked: Mapping[str, object], cursors: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return an answer, shortened where it is too long: texts first, then items from the end.
 
     A shortened one has `truncated`, with a `message` and, where reading on takes other arguments, these as `next`.
@@ -73,10 +75,11 @@ def shorten(value: dict[str, Any], how: Shortening, asked: Mapping[str, object])
         value: The answer as plain JSON values; it is left as it is.
         how: What of it may be cut.
         asked: The arguments of the call.
+        cursors: How to go on behind each item, where the answer is a page of a list.
     """
     if _fits(value):
         return value
-    shortened = deepcopy(_shorten_items(value, how, asked) if how.items else _shorten_text(value, how, asked))
+    shortened = deepcopy(_shorten_items(value, how, asked, cursors) if how.items else _shorten_text(value, how, asked))
     while not _fits(shortened):
         _halve_largest(shortened)
     return shortened
@@ -92,7 +95,9 @@ def _fits(value: object) -> bool:
     return estimate_tokens(text) <= MOST_TOKENS
 
 
-def _shorten_items(value: dict[str, Any], how: Shortening, asked: Mapping[str, object]) -> dict[str, Any]:
+def _shorten_items(
+    value: dict[str, Any], how: Shortening, asked: Mapping[str, object], cursors: Sequence[str]
+) -> dict[str, Any]:
     items = cast("list[dict[str, Any]]", value[how.items])
     room = MOST_TOKENS - _RESERVE - estimate_tokens(to_text({**value, how.items: []}))
     costs = [estimate_tokens(to_text({**item, **_blank(item, how)})) + 1 for item in items]
@@ -107,8 +112,10 @@ def _shorten_items(value: dict[str, Any], how: Shortening, asked: Mapping[str, o
     shortened: dict[str, Any] = {**value, how.items: shown, TRUNCATED: told}
     if left_out and how.pages:
         told["next"] = {"offset": _get_offset(asked) + kept}
-        if "hasMore" in value:
-            shortened["hasMore"] = True
+        shortened |= {name: True for name in ("hasMore", "has_more") if name in value}
+        if cursors:
+            told["next"] = {**({"offset": 0} if _get_offset(asked) else {}), "cursor": cursors[kept - 1]}
+            shortened["next_cursor" if "has_more" in value else "nextCursor"] = cursors[kept - 1]
     return shortened
 
 

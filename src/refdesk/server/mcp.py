@@ -190,7 +190,7 @@ class Adapter:
             return _error_result(error, entry.toolset), error.choice
         from refdesk.server import ceiling  # not at the start, which its patterns would slow
 
-        value = ceiling.shorten(answer.value, entry.operation.shortening, arguments)
+        value = ceiling.shorten(answer.value, entry.operation.shortening, arguments, answer.cursors)
         result = types.CallToolResult(
             content=[_text(value)], structured_content=value if is_structured else None, _meta=answer.meta or None
         )

@@ -230,6 +230,38 @@ async def test_pages_follow_each_other_and_the_most_asked_comes_first(desk: Desk
     assert {gap["question"] for page in pages for gap in page["gaps"]} == set(places)
 
 
+async def test_gaps_judged_between_two_pages_leave_none_out(desk: Desk) -> None:
+    async with call_as(desk, "rest", "ann", *WRITER) as ann:
+        subjects = ("certificate gateway", "canteen lunch", "parking badge", "printer toner", "holiday calendar")
+        for subject in subjects:
+            await ann("search_knowledge", {"query": f"who is responsible for the {subject}"})
+        await group(desk)
+        _, page = await ann("list_gaps", {"limit": 2})
+        seen = [gap["id"] for gap in page["gaps"]]
+        for id in seen:
+            await ann("judge_gap", {"id": id, "verdict": "dismiss"})
+        while page["hasMore"]:
+            _, page = await ann("list_gaps", {"limit": 2, "cursor": page["nextCursor"]})
+            seen += [gap["id"] for gap in page["gaps"]]
+        assert len(seen) == len(set(seen)) == len(subjects)
+
+
+async def test_a_gap_asked_again_between_two_pages_is_never_left_out(desk: Desk) -> None:
+    async with call_as(desk, "rest", "ann", *WRITER) as ann:
+        for subject in ("certificate gateway", "canteen lunch", "parking badge"):
+            await ann("search_knowledge", {"query": f"who is responsible for the {subject}"})
+        await group(desk)
+        _, page = await ann("list_gaps", {"limit": 1})
+        shown = [gap["question"] for gap in page["gaps"]]
+        for _ in range(2):
+            await ann("search_knowledge", {"query": "who is responsible for the certificate gateway"})
+        await group(desk)
+        while page["hasMore"]:
+            _, page = await ann("list_gaps", {"limit": 1, "cursor": page["nextCursor"]})
+            shown += [gap["question"] for gap in page["gaps"]]
+        assert len(set(shown)) == 3
+
+
 async def test_of_an_erased_judge_it_is_said_that_it_was_erased(desk: Desk) -> None:
     async with call_as(desk, "rest", "ann", *WRITER) as ann, call_as(desk, "rest", "bob", *WRITER, "admin") as bob:
         await bob("search_knowledge", {"query": QUESTION})

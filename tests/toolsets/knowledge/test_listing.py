@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
 
-from refdesk.toolsets.knowledge import listing
+from refdesk.errors import InvalidInputError
+from refdesk.toolsets.knowledge import listing, operations
 from refdesk.toolsets.knowledge.listing_models import AuthorsInput, ListInput, ListOutput, TagsInput
-from refdesk.toolsets.knowledge.models import UnknownTag
+from refdesk.toolsets.knowledge.models import GetInput, UnknownTag
 from tests.core.fakes import NOW
 from tests.toolsets.knowledge.conftest import Desk
 
@@ -104,3 +106,87 @@ async def test_an_unknown_tag_is_named_with_the_nearest_known_one_where_nothing_
 def test_what_cannot_be_listed_is_refused(asked: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         ListInput.model_validate(asked)
+
+
+async def walk(
+    desk: Desk, limit: int, between: Sequence[Callable[[], Awaitable[object]]], **asked: object
+) -> list[str]:
+    """Return the titles that all pages show, while others write between them."""
+    page = await list_entries(desk, limit=limit, **asked)
+    titles = get_titles(page)
+    for write in [*between, *[None] * 20]:
+        if page.next_cursor is None:
+            break
+        if write is not None:
+            await write()
+        page = await list_entries(desk, limit=limit, cursor=page.next_cursor, **asked)
+        titles += get_titles(page)
+    assert not page.has_more
+    return titles
+
+
+@pytest.mark.parametrize("is_one_instant", [False, True])
+async def test_what_is_written_between_two_pages_shows_nothing_twice_and_leaves_nothing_out(
+    desk: Desk, is_one_instant: bool
+) -> None:
+    ids: list[str] = []
+    for count in range(9):
+        desk.clock.advance(timedelta(seconds=0 if is_one_instant else 1))
+        ids.append((await desk.store(f"note {count}", tags=["all"])).id)
+    first = get_titles(await list_entries(desk, limit=2))
+
+    async def withdraw_what_was_shown() -> None:
+        for title in first:
+            await desk.withdraw(ids[int(title.removeprefix("note "))])
+
+    async def store_more() -> None:
+        for count in range(5):
+            desk.clock.advance(timedelta(seconds=1))
+            await desk.store(f"new {count}", tags=["all"])
+
+    titles = await walk(desk, 2, [withdraw_what_was_shown, store_more], tags=["all"])
+    assert sorted(titles) == [f"note {count}" for count in range(9)]
+
+
+async def test_a_cursor_is_of_its_list_and_stands_alone(desk: Desk) -> None:
+    await store_many(desk, 3)
+    cursor = (await list_entries(desk, limit=1)).next_cursor
+    assert cursor is not None
+    assert (await list_entries(desk, limit=1, cursor=cursor)).offset == 1
+    with pytest.raises(InvalidInputError, match="leave `offset` out"):
+        await list_entries(desk, cursor=cursor, offset=1)
+    for wrong in ("nonsense", "é", cursor[:-8], "W10", "MQ", "bnVsbA"):
+        with pytest.raises(InvalidInputError, match="none of this list"):
+            await list_entries(desk, cursor=wrong)
+    with pytest.raises(InvalidInputError, match="none of this list"):
+        await listing.list_tags(desk.context, TagsInput.model_validate({"cursor": cursor}))
+
+
+async def test_a_page_behind_the_end_says_where_the_list_ends(desk: Desk) -> None:
+    assert (await list_entries(desk, offset=5)).notice is None  # for there is nothing at all
+    await store_many(desk, 1)
+    assert (await list_entries(desk)).notice is None
+    page = await list_entries(desk, offset=5)
+    assert page.notice == "The list ends before this page: there is 1 entry in all, and it begins behind 5."
+    tags = await listing.list_tags(desk.context, TagsInput.model_validate({"offset": 9}))
+    assert tags.notice == "The list ends before this page: there are 2 tags in all, and it begins behind 9."
+
+
+async def test_tags_are_gone_on_with_behind_the_last_one_shown(desk: Desk) -> None:
+    await store_many(desk, 3)
+    first = await listing.list_tags(desk.context, TagsInput.model_validate({"limit": 1}))
+    await desk.store("first of all", tags=["all", "all-new"])
+    rest = await listing.list_tags(desk.context, TagsInput.model_validate({"cursor": first.next_cursor}))
+    assert [each.tag for each in (*first.tags, *rest.tags)] == ["all", "even", "all-new", "odd"]
+
+
+async def test_reading_on_behind_the_end_of_a_body_says_where_it_ends(desk: Desk) -> None:
+    id = (await desk.store("note", "Some text.")).id
+    for offset, notice in (
+        (0, None),
+        (9, None),
+        (10, "The body ends at character 10: nothing is left from 10 on."),
+        (5000, "The body ends at character 10: nothing is left from 5,000 on."),
+    ):
+        entry = await operations.get_knowledge(desk.context, GetInput.model_validate({"id": id, "offset": offset}))
+        assert (entry.body, entry.notice) == ("Some text."[offset:], notice)

@@ -23,3 +23,20 @@ async def test_pages_hold_every_skill_once_refined_last_first_with_counts(desk: 
     narrowed = await call("list_skills", product_area="heating")
     assert [(skill["product_area"], skill["version"]) for skill in narrowed["skills"]] == [("heating", 1)]
     assert (await desk.serve(org="other")("list_skills"))["total"] == 0
+
+
+async def test_a_skill_refined_between_two_pages_is_shown_once(desk: Desk) -> None:
+    call, ids = desk.serve(), list[str]()
+    for number in range(6):
+        desk.clock.advance(timedelta(minutes=1))
+        talk = f"Customer: Thing {number} is broken in way {number}.\nAgent: Press button {number}.\n"
+        ids.append((await call("create_skill", conversation=talk))["skill_id"])
+    page = await call("list_skills", limit=2)
+    shown = [skill["skill_id"] for skill in page["skills"]]
+    desk.clock.advance(timedelta(minutes=1))
+    for id in (ids[0], ids[5]):  # the last one and the first: one is not shown yet, one is
+        await call("update_skill", skill_id=id, conversation=INVOICE)
+    while "next_cursor" in page:
+        page = await call("list_skills", limit=2, cursor=page["next_cursor"])
+        shown += [skill["skill_id"] for skill in page["skills"]]
+    assert shown == ids[::-1]

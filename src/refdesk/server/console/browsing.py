@@ -60,11 +60,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A page of a list, and what it can be narrowed by: each filter's name with its values and their counts."""
+    """A page of a list, and what it can be narrowed by: each filter's name with its values and their counts.
+
+    Attributes:
+        cursor: Where the next page begins; empty on the last one.
+    """
 
     rows: Sequence[Row]
     total: int
     filters: Mapping[str, Sequence[tuple[str, int | None]]]
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Shelf:
 
     Attributes:
         operation: Whoever may run it sees the shelf.
-        read: Returns a page: called with the visit, what the address narrows the list by, and how many to skip.
+        read: Returns a page: called with the visit, what the address narrows the list by, and where it begins.
         nothing: What to say where there is nothing yet.
         act: What makes something for it, and the words for that; empty where nobody does so by a form.
     """
@@ -82,7 +87,7 @@ class Shelf:
     name: str
     operation: str
     filters: tuple[str, ...]
-    read: Callable[[Visit, Mapping[str, str], int], Awaitable[Listing]]
+    read: Callable[[Visit, Mapping[str, str], Answer], Awaitable[Listing]]
     nothing: str
     act: tuple[str, str] = ("", "")
 
@@ -97,9 +102,11 @@ async def show_shelf(visit: Visit) -> Response:
     shelf = _find_shelf(visit, visit.request.path_params["toolset"])
     chosen = {name: value for name in shelf.filters if (value := visit.query.get(name, "").strip())}
     number = _read_page(visit.query.get("page", ""))
-    listing = await shelf.read(visit, chosen, (number - 1) * PAGE)
+    cursor = visit.query.get("cursor", "")
+    begin = {"limit": PAGE, **({"cursor": cursor} if cursor else {"offset": (number - 1) * PAGE})}
+    listing = await shelf.read(visit, chosen, begin)
     here = f"/console/browse/{shelf.toolset}"
-    pages = max(1, -(-listing.total // PAGE))
+    pages = max(number if listing.rows else 1, -(-listing.total // PAGE))
     values = {
         "shelf": shelf,
         "shelves": list_shelves(visit),
@@ -109,7 +116,7 @@ async def show_shelf(visit: Visit) -> Response:
         "number": number,
         "last": pages,
         "newer": _turn(here, chosen, number - 1) if number > 1 else "",
-        "older": _turn(here, chosen, number + 1) if number < pages else "",
+        "older": _turn(here, chosen, number + 1, listing.cursor) if listing.cursor else "",
     }
     return visit.show("browse.html", values)
 
@@ -151,17 +158,18 @@ def _narrow(here: str, chosen: Mapping[str, str], without: str) -> str:
     return _turn(here, {name: value for name, value in chosen.items() if name != without}, number=1)
 
 
-def _turn(here: str, chosen: Mapping[str, str], number: int) -> str:
-    query = urlencode({**chosen, **({"page": number} if number > 1 else {})})
+def _turn(here: str, chosen: Mapping[str, str], number: int, cursor: str = "") -> str:
+    page = {"page": number} if number > 1 else {}
+    query = urlencode({**chosen, **page, **({"cursor": cursor} if cursor else {})})
     return f"{here}?{query}" if query else here
 
 
-async def _list_notes(visit: Visit, chosen: Mapping[str, str], skip: int) -> Listing:
+async def _list_notes(visit: Visit, chosen: Mapping[str, str], begin: Answer) -> Listing:
     ages = {"since": _begin(visit, chosen["age"])} if chosen.get("age") in AGES else {}
     shown = {"includeSuperseded": True, "includeExpired": True} if chosen.get("also") == "past" else {}
     author = {"author": chosen["author"]} if "author" in chosen else {}
     tags = {"tags": [chosen["tag"]]} if "tag" in chosen else {}
-    asked = {**ages, **shown, **author, **tags, "limit": PAGE, "offset": skip}
+    asked = {**ages, **shown, **author, **tags, **begin}
     found = await visit.ask("list_knowledge", asked)
     known = await visit.ask("list_tags", {"limit": MOST_CHOICES})
     authors = await visit.ask("list_authors", {"limit": MOST_CHOICES})
@@ -174,6 +182,7 @@ async def _list_notes(visit: Visit, chosen: Mapping[str, str], skip: int) -> Lis
             "age": [(age, None) for age in AGES],
             "also": [("past", None)],
         },
+        found.get("nextCursor", ""),
     )
 
 
@@ -193,10 +202,10 @@ def _to_note(visit: Visit, entry: Answer) -> Row:
     )
 
 
-async def _list_skills(visit: Visit, chosen: Mapping[str, str], skip: int) -> Listing:
+async def _list_skills(visit: Visit, chosen: Mapping[str, str], begin: Answer) -> Listing:
     names = {"area": "product_area", "type": "issue_type"}
     asked = {names[name]: value for name, value in chosen.items()}
-    found = await visit.ask("list_skills", {**asked, "limit": PAGE, "offset": skip})
+    found = await visit.ask("list_skills", {**asked, **begin})
     return Listing(
         [_to_skill(each) for each in found["skills"]],
         found["total"],
@@ -204,6 +213,7 @@ async def _list_skills(visit: Visit, chosen: Mapping[str, str], skip: int) -> Li
             "area": [(each["value"], each["skills"]) for each in found["product_areas"]],
             "type": [(each["value"], each["skills"]) for each in found["issue_types"]],
         },
+        found.get("next_cursor", ""),
     )
 
 
@@ -222,14 +232,13 @@ def _to_skill(skill: Answer) -> Row:
     )
 
 
-async def _list_updates(visit: Visit, chosen: Mapping[str, str], skip: int) -> Listing:
+async def _list_updates(visit: Visit, chosen: Mapping[str, str], begin: Answer) -> Listing:
     names = {"tag": "tags", "category": "productCategories"}
     filters: dict[str, object] = {names[name]: [value] for name, value in chosen.items() if name in names}
     rings = {"availabilityRing": chosen["ring"]} if "ring" in chosen else {}
     asked = {
         "filters": {**filters, **rings},
-        "limit": PAGE,
-        "offset": skip,
+        **begin,
         "includeDescription": False,
         "facets": ["tags", "productCategories", "availabilityRing"],
     }
@@ -242,6 +251,7 @@ async def _list_updates(visit: Visit, chosen: Mapping[str, str], skip: int) -> L
             name: [(each["value"], each["count"]) for each in facets.get(facet, ())]
             for name, facet in (("ring", "availabilityRing"), ("tag", "tags"), ("category", "productCategories"))
         },
+        found.get("nextCursor", ""),
     )
 
 

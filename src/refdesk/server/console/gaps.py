@@ -32,17 +32,21 @@ async def show_gaps(visit: Visit) -> Response:
     state = state if state in STATES else "open"
     number = query.get("page", "1")
     page = int(number) if number.isdecimal() and int(number[:8]) >= 1 else 1
-    found = await visit.ask(LIST_GAPS, {"status": state, "limit": PAGE, "offset": (page - 1) * PAGE})
+    cursor = query.get("cursor", "")
+    begin = {"cursor": cursor} if cursor else {"offset": (page - 1) * PAGE}
+    found = await visit.ask(LIST_GAPS, {"status": state, "limit": PAGE, **begin})
+    further = urlencode({"page": page + 1, "cursor": found.get("nextCursor", "")})
     addresses = {name: f"/console/gaps?{urlencode({'status': name})}" for name in STATES}
     return visit.show(
         "gaps.html",
         {
             "gaps": [_show(gap) for gap in found["gaps"]],
             "dropped": found["dropped"],
+            "notice": found.get("notice", ""),
             "state": state,
             "states": [(name, words, addresses[name]) for name, words in STATES.items()],
             "before": f"{addresses[state]}&page={page - 1}" if page > 1 else "",
-            "after": f"{addresses[state]}&page={page + 1}" if found["hasMore"] else "",
+            "after": f"{addresses[state]}&{further}" if found["hasMore"] else "",
         },
     )
 

@@ -12,6 +12,18 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.writing import quotas
 from refdesk.errors import ConfigurationError
+from refdesk.kit.paging import (
+    CURSOR,
+    NEXT_CURSOR,
+    NOTICE,
+    Cursor,
+    NextCursor,
+    Notice,
+    Paged,
+    cut,
+    explain_end,
+    find_place,
+)
 from refdesk.kit.wire import Message
 from refdesk.model import SHARED_ORG, State
 from refdesk.toolsets.administration.declaring import ADMIN, ERRORS
@@ -22,6 +34,7 @@ if TYPE_CHECKING:
     from refdesk.core.keys import ApiKey
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.writing.quotas import Quota
+    from refdesk.kit.paging import Rank
 
 
 class ListKeysInput(Message):
@@ -29,6 +42,7 @@ class ListKeysInput(Message):
 
     limit: int = Field(100, ge=1, le=MOST_SHOWN, description="At most this many.")
     offset: int = Field(0, ge=0, le=100_000, description="How many to skip.")
+    cursor: Cursor = Field(None, description=CURSOR)
 
 
 class Key(Message):
@@ -46,12 +60,14 @@ class Key(Message):
     )
 
 
-class ListKeysOutput(Message):
+class ListKeysOutput(Paged, Message):
     """What `list_keys` answers, newest first."""
 
     keys: list[Key]
     total: int
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
 
 
 class ShowUsageInput(Message):
@@ -93,14 +109,19 @@ async def list_keys(context: Context, asked: ListKeysInput) -> ListKeysOutput:
     if context.get_upkeep is None:
         raise ConfigurationError("No keys are kept here; ask a server.")
     ring = context.get_upkeep().keys
-    keys = (await ring.list(context.principal.org))[::-1]
-    page = keys[asked.offset : asked.offset + asked.limit]
-    now = ring.clock.now()
+    keys, now = sorted(await ring.list(context.principal.org), key=_get_key), ring.clock.now()
+    page = cut(keys, _get_key, find_place(asked, "list_keys", (0.0, ""), now), asked.limit)
     return ListKeysOutput(
-        keys=[_show_key(key, now, ring.used.get(key.id)) for key in page],
+        keys=[_show_key(key, now, ring.used.get(key.id)) for key in page.items],
         total=len(keys),
-        has_more=asked.offset + asked.limit < len(keys),
-    )
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "key", "keys", len(keys)),
+    ).going_on(page.cursors)
+
+
+def _get_key(key: ApiKey) -> Rank:
+    return -key.created_at.timestamp(), key.id
 
 
 async def show_usage(context: Context, asked: ShowUsageInput) -> ShowUsageOutput:

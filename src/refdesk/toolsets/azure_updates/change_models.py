@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.kit.paging import CURSOR, NEXT_CURSOR, Cursor, Paged
 from refdesk.kit.wire import Day, LastDay, Number, refuse_nul
 from refdesk.toolsets.azure_updates.models import Answer, Input, UnknownValue, Values
 
@@ -30,6 +31,7 @@ class ChangesInput(Input):
     )
     limit: Number = Field(default=50, ge=1, le=100, description="How many changes at most.")
     offset: Number = Field(default=0, ge=0, description="How many changes to skip.")
+    cursor: Cursor = Field(default=None, description=CURSOR)
 
     @model_validator(mode="after")
     def _refuse_reversed_days(self) -> ChangesInput:
@@ -62,7 +64,7 @@ class DatedChange(UpdateChange):
     at: str = Field(description="When refdesk met it, which is when it was published or edited at the earliest.")
 
 
-class ChangesOutput(Answer):
+class ChangesOutput(Paged, Answer):
     """One page of the changes, newest first."""
 
     changes: list[DatedChange]
@@ -70,6 +72,7 @@ class ChangesOutput(Answer):
     limit: int
     offset: int
     has_more: bool
+    next_cursor: str = Field(default="", description=NEXT_CURSOR)
     unknown_filter_values: list[UnknownValue] = Field(
         default_factory=list[UnknownValue], description="Products that no update has."
     )
@@ -84,6 +87,7 @@ class HistoryInput(Input):
     )
     limit: Number = Field(default=20, ge=1, le=100, description="How many versions at most.")
     offset: Number = Field(default=0, ge=0, description="How many versions to skip.")
+    cursor: Cursor = Field(default=None, description=CURSOR)
 
 
 class HistoryVersion(Answer):
@@ -97,7 +101,7 @@ class HistoryVersion(Answer):
     )
 
 
-class HistoryOutput(Answer):
+class HistoryOutput(Paged, Answer):
     """The versions of one update, newest first."""
 
     id: str
@@ -108,4 +112,5 @@ class HistoryOutput(Answer):
     limit: int
     offset: int
     has_more: bool
+    next_cursor: str = Field(default="", description=NEXT_CURSOR)
     notes: list[str] = Field(default_factory=list[str], description="What to know about the data, such as its age.")

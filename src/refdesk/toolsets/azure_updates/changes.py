@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.errors import NotFoundError
 from refdesk.kit.nearest import find_nearest
+from refdesk.kit.paging import Page, cut, explain_end, find_place
 from refdesk.model import State, facet_key
 from refdesk.toolsets.azure_updates.change_models import (
     ChangesInput,
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from refdesk.core.background.change_log import LoggedChange
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
+    from refdesk.kit.paging import Rank
     from refdesk.model import Revision
     from refdesk.toolsets.azure_updates.change_models import ChangeKind
     from refdesk.toolsets.azure_updates.models import UnknownValue
+
+A = TypeVar("A", ChangesOutput, HistoryOutput)
 
 MOST_READ = 500
 """How many documents are read at once to see their products."""
@@ -52,18 +56,28 @@ async def list_changes(context: Context, asked: ChangesInput) -> ChangesOutput:
         wanted, met = await _keep_products(knowledge_base, wanted, asked.products)
         strange = [product for product in asked.products if facet_key(product) not in met]
         unknown = await find_unknown(knowledge_base, Filters(products=strange))
-    page = wanted[asked.offset : asked.offset + asked.limit]
+    page = cut(wanted, _get_key, find_place(asked, "list_azure_changes", (0.0, "", 0), now), asked.limit)
     answer = ChangesOutput(
-        changes=[await _show(knowledge_base, each) for each in page],
+        changes=[await _show(knowledge_base, each) for each in page.items],
         total=len(wanted),
         limit=asked.limit,
-        offset=asked.offset,
-        has_more=asked.offset + asked.limit < len(wanted),
+        offset=page.offset,
+        has_more=page.has_more,
     )
     extra: dict[str, object] = {"unknown_filter_values": unknown} if unknown else {}
-    if notes := await describe_data(knowledge_base):
-        extra["notes"] = notes
-    return answer.model_copy(update=extra)
+    end = explain_end(page, "change", "changes", len(wanted))
+    return await _complete(knowledge_base, answer.model_copy(update=extra).going_on(page.cursors), page, end)
+
+
+def _get_key(logged: LoggedChange) -> Rank:
+    return -logged.at.timestamp(), logged.change.id, -logged.change.version
+
+
+async def _complete(knowledge_base: KnowledgeBase, answer: A, page: Page[Any], end: str | None) -> A:
+    """Return a page with where the next one begins, and with what is to be known of it."""
+    notes = [*await describe_data(knowledge_base), *filter(None, [end])]
+    more = {"next_cursor": page.next_cursor, "notes": notes}
+    return answer.model_copy(update={name: value for name, value in more.items() if value})
 
 
 async def _keep_products(
@@ -112,19 +126,19 @@ async def get_history(context: Context, asked: HistoryInput) -> HistoryOutput:
     shown = [version for before, after in pairs if (version := _show_version(before, after)) is not None]
     last = revisions[-1].document
     shown.reverse()
-    page = shown[asked.offset : asked.offset + asked.limit]
+    place = find_place(asked, "get_azure_update_history", (0,), knowledge_base.clock.now())
+    page = cut(shown, lambda version: (-version.version,), place, asked.limit)
     answer = HistoryOutput(
         id=id,
         title=last.title,
         is_withdrawn=last.state is State.WITHDRAWN,
-        versions=page,
+        versions=list(page.items),
         total=len(shown),
         limit=asked.limit,
-        offset=asked.offset,
-        has_more=asked.offset + asked.limit < len(shown),
-    )
-    notes = await describe_data(knowledge_base)
-    return answer.model_copy(update={"notes": notes}) if notes else answer
+        offset=page.offset,
+        has_more=page.has_more,
+    ).going_on(page.cursors)
+    return await _complete(knowledge_base, answer, page, explain_end(page, "version", "versions", len(shown)))
 
 
 def _show_version(before: Revision | None, after: Revision) -> HistoryVersion | None:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never, cast
 import anyio.to_thread
 
 from refdesk.kit.files import write_text
+from refdesk.kit.walks import FARTHEST
+from refdesk.toolsets.azure_updates.models import COLLECTION
+from refdesk.toolsets.azure_updates.results import get_description
 from refdesk.toolsets.azure_updates.search import search_updates
 
 if TYPE_CHECKING:
@@ -33,13 +36,23 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 async def list_matching(context: Context, request: SearchInput) -> AsyncIterator[Update]:
-    """Yield every update that matches, over all pages, in order; `limit` and `offset` of the request do not count."""
-    offset, has_more = 0, True
-    while has_more:
-        page = await search_updates(context, request.model_copy(update={"limit": PAGE, "offset": offset}))
-        for update in page.results:
+    """Yield every update that matches, whole, in order; `limit` and `offset` of the request do not count.
+
+    Which they are is read once, so that a sync meanwhile shows none twice and leaves none out.
+    """
+    everything = {"limit": FARTHEST, "offset": 0, "include_description": False}
+    found = (await search_updates(context, request.model_copy(update=everything))).results
+    if not request.include_description or request.detail == "concise":
+        for update in found:
             yield update
-        offset, has_more = offset + PAGE, page.has_more
+        return
+    store = context.knowledge_base.store
+    for start in range(0, len(found), PAGE):
+        page = found[start : start + PAGE]
+        documents = await store.get_documents(COLLECTION, [update.id for update in page])
+        for update, document in zip(page, documents, strict=True):
+            text = get_description(document) if document is not None else ""
+            yield update.model_copy(update={"description": text or None})
 
 
 async def export_updates(context: Context, request: SearchInput, format: Format, target: Path | TextIO) -> int:

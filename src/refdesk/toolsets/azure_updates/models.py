@@ -22,6 +22,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matches import Match
 from refdesk.errors import Choice
+from refdesk.kit.paging import Cursor, Paged
 from refdesk.kit.wire import Day, Detail, LastDay, Number, refuse_nul
 from refdesk.model import SHARED_ORG, Collection
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
@@ -171,6 +172,7 @@ class SearchInput(Input):
     offset: Number = Field(
         default=0, ge=0, description="How many results to skip: the next page starts at `offset` + `limit`."
     )
+    cursor: Cursor = Field(default=None, description="Without a query: the `nextCursor` of the page before.")
     semantic: StrictBool = Field(
         default=True,
         description="Also find updates that mean the same in other words; in relevance order only. `false`: keywords.",
@@ -272,7 +274,7 @@ class UnknownValue(Answer):
     is_among: str = Field(default="", description="Another filter, which has this very value.")
 
 
-class SearchOutput(Answer):
+class SearchOutput(Paged, Answer):
     """One page of what matches."""
 
     notice: str = Field(default="", description="That nothing better than weak was found.")
@@ -281,6 +283,10 @@ class SearchOutput(Answer):
     limit: int
     offset: int
     has_more: bool
+    next_cursor: str = Field(
+        default="",
+        description="Browsing by modification: give it as `cursor`, and syncs between the pages shift nothing.",
+    )
     facets: dict[str, list[FacetValue]] = Field(
         default_factory=dict[str, list[FacetValue]], description="Counts of the facets that were asked for."
     )

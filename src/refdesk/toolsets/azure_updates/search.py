@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, time
+from functools import partial
 from typing import TYPE_CHECKING
 
-from refdesk.core.search import matching
-from refdesk.core.search.retrieval import SearchRequest
+from refdesk.core.search import matching, walking
+from refdesk.core.search.retrieval import Hit, SearchRequest
 from refdesk.core.search.semantics import MISSING_MEANING
-from refdesk.errors import Choice
+from refdesk.errors import Choice, InvalidInputError
 from refdesk.kit.cautions import get_effects
 from refdesk.kit.nearest import find_nearest
+from refdesk.kit.paging import Page, explain_end
 from refdesk.kit.provider import Interpreted
+from refdesk.kit.walks import FARTHEST, read_page
 from refdesk.model import SHARED_ORG, And, Filter, HasAll, HasAny, Not, Overlaps, SortKey, facet_key
-from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, to_feed_filter
+from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, read_logged, to_feed_filter
 from refdesk.toolsets.azure_updates.models import (
     AVAILABILITY,
     COLLECTION,
@@ -28,6 +31,7 @@ from refdesk.toolsets.azure_updates.models import (
 )
 from refdesk.toolsets.azure_updates.products import name_tag
 from refdesk.toolsets.azure_updates.questions import Reading, read_question
+from refdesk.toolsets.azure_updates.records import MODIFIED
 from refdesk.toolsets.azure_updates.results import (
     DESCRIPTION_CHARACTERS,
     get_description,
@@ -46,12 +50,9 @@ if TYPE_CHECKING:
 
     from refdesk.core.context import Context
     from refdesk.core.knowledge_base import KnowledgeBase
-    from refdesk.core.search.retrieval import Hit, SearchResult
-    from refdesk.model import FacetCount
+    from refdesk.core.search.retrieval import SearchResult
+    from refdesk.model import Document, FacetCount
     from refdesk.toolsets.azure_updates.models import ListName, Update
-
-FARTHEST = 10**9
-"""The largest offset that is searched; beyond it every answer is empty anyway."""
 
 RELEVANCE = (SortKey("all_terms", descending=True), SortKey("lexical", descending=True), SortKey("id"))
 ORDERS = {
@@ -97,14 +98,14 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
     knowledge_base, org = context.knowledge_base, context.principal.org
     request, completed = await _complete(knowledge_base, request)
     reading = _read(request, knowledge_base.clock.now().date())
-    found = await knowledge_base.search(_to_search_request(request, reading, org))
+    page, found = await _find_page(knowledge_base, request, _to_search_request(request, reading, org))
     dropped: Reading | None = None
     if reading is not None and not found.total:
         reading, dropped = None, reading
-        found = await knowledge_base.search(_to_search_request(request, reading, org))
+        page, found = await _find_page(knowledge_base, request, _to_search_request(request, reading, org))
     asked = request.query if reading is None else reading.text
     results, is_cut = _show(found.hits, request, is_ranked=bool(asked.strip()))
-    extra: dict[str, object] = {}
+    extra: dict[str, object] = {} if page.next_cursor is None else {"next_cursor": page.next_cursor}
     if notice := matching.get_notice(matching.name(hit.strength) for hit in found.hits if asked.strip()):
         extra["notice"] = notice
     if understood := {**(_describe_reading(reading) if reading is not None else {}), **completed}:
@@ -122,17 +123,44 @@ async def _search(context: Context, request: SearchInput) -> SearchOutput:
         *await describe_data(knowledge_base),
         *_describe_dropped(dropped),
         *_explain(request, found, is_cut=is_cut),
+        *_explain_end(page, found),
     ]:
         extra["notes"] = notes
     answer = SearchOutput(
         results=results,
         total=found.total,
         limit=request.limit,
-        offset=request.offset,
-        has_more=request.offset + request.limit < found.total,
+        offset=page.offset,
+        has_more=page.has_more,
     )
-    whole = answer.model_copy(update=extra)
+    whole = answer.model_copy(update=extra).going_on(page.cursors)
     return whole.offering(_offer(whole.unknown_filter_values))
+
+
+async def _find_page(
+    knowledge_base: KnowledgeBase, asked: SearchInput, request: SearchRequest
+) -> tuple[Page[Document], SearchResult]:
+    """Return a page, and what was found; what is listed by modification can be walked by cursors.
+
+    Raises:
+        InvalidInputError: There is a cursor, and another order.
+    """
+    if request.text is None and request.order in (None, ORDERS["modified:desc"]):
+        find_moved = partial(_find_moved, knowledge_base)
+        page, found = await read_page(
+            knowledge_base, request, asked, name="search_azure_updates", ranges=MODIFIED, find_moved=find_moved
+        )
+        return page, replace(found, hits=tuple(Hit(each, 0.0, 0.0, None, None) for each in page.items))
+    if asked.cursor is not None:
+        raise InvalidInputError("A cursor goes on browsing, last modified first: leave out `query` and `sortBy`.")
+    found = await knowledge_base.search(request)
+    return Page([], asked.offset, asked.offset + asked.limit < found.total, ()), found
+
+
+async def _find_moved(knowledge_base: KnowledgeBase, since: datetime) -> dict[str, datetime]:
+    changed = [each.change.id for each in await read_logged(knowledge_base, since, knowledge_base.clock.now())]
+    store = knowledge_base.store
+    return await walking.find_moved(store, COLLECTION, changed, lambda each: each.recorded_at <= since)
 
 
 def _count(found: SearchResult, facet: str) -> Sequence[FacetCount]:
@@ -320,6 +348,11 @@ def _show(hits: Sequence[Hit], request: SearchInput, *, is_ranked: bool) -> tupl
         left -= min(longest, whole)
         is_cut = is_cut or 0 < longest < whole
     return results, is_cut
+
+
+def _explain_end(page: Page[Document], found: SearchResult) -> Iterable[str]:
+    if not found.hits and (said := explain_end(page, "update", "updates", found.total)) is not None:
+        yield said
 
 
 def _explain(request: SearchInput, found: SearchResult, *, is_cut: bool) -> Iterable[str]:

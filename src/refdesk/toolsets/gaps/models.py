@@ -9,6 +9,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.gaps.records import State
+from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Text
 
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
@@ -22,6 +23,7 @@ class ListInput(Message):
     toolset: Id | SkipJsonSchema[None] = Field(None, description="Only what this toolset was asked.")
     limit: int = Field(20, ge=1, le=100, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+    cursor: Cursor = Field(None, description=CURSOR)
 
 
 class Found(Message):
@@ -55,17 +57,21 @@ class Gap(Message):
     nearest: Found | SkipJsonSchema[None] = Field(None, description="The best there was, which is no answer.")
     status: State
     answer: Answer | SkipJsonSchema[None] = Field(None, description="What answers it by now.")
-    judged_by: str | SkipJsonSchema[None] = Field(None, description="The agent that said so, or `(erased)`; else it was found.")
+    judged_by: str | SkipJsonSchema[None] = Field(
+        None, description="The agent that said so, or `(erased)`; else it was found."
+    )
     reason: str | SkipJsonSchema[None] = Field(None, description="Why, as it said.")
     judged_at: datetime | SkipJsonSchema[None] = Field(None, description="When it was answered or dismissed.")
 
 
-class ListOutput(Message):
+class ListOutput(Paged, Message):
     """One page of gaps, those asked most often first, then those asked last."""
 
     gaps: list[Gap]
-    offset: int
+    offset: int = Field(description="How many came before.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
     dropped: int = Field(0, description="How many questions of your org could not be kept, for too many came at once.")
 
 

@@ -16,6 +16,7 @@ from refdesk.errors import InvalidInputError, NotFoundError
 from refdesk.gaps import records
 from refdesk.gaps.records import Became
 from refdesk.kit.declaring import ERRORS
+from refdesk.kit.paging import cut, explain_end, find_place
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.gaps import TOOLSET_NAME
 from refdesk.toolsets.gaps.models import Answer, Found, Gap, JudgeInput, JudgeOutput, ListInput, ListOutput
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
     from refdesk.core.reading_scopes import ReadingScopes
+    from refdesk.kit.paging import Rank
     from refdesk.model import Document
 
 MOST_WORDINGS, MOST_AGENTS = 5, 10
@@ -131,14 +133,26 @@ async def _list_gaps(context: Context, scopes: ReadingScopes, asked: ListInput) 
     there = await _read_items(context, scopes, [gap for gap in seen if gap is not None])
     told = [_tell(context, scopes, gap, there) for gap in seen if gap is not None]
     wanted = [gap for gap in told if _is_asked(context, gap, asked)]
-    wanted.sort(key=lambda gap: (-_count(gap), -_get_last(gap).timestamp(), gap.id))
-    page = wanted[asked.offset : asked.offset + asked.limit]
-    return ListOutput(
-        gaps=[_show(gap, there) for gap in page],
-        offset=asked.offset,
-        has_more=len(wanted) > asked.offset + asked.limit,
-        dropped=records.read_dropped(await store.get_metadata(records.make_dropped_key(org))),
+    place = find_place(asked, "list_gaps", (0, 0.0, ""), context.of(TOOLSET_NAME).knowledge_base.clock.now())
+    page = cut(
+        sorted(wanted, key=_get_key),
+        _get_key,
+        place,
+        asked.limit,
+        lambda gap: min(one.first for one in gap.asked) <= place.begun < _get_last(gap),
     )
+    return ListOutput(
+        gaps=[_show(gap, there) for gap in page.items],
+        offset=page.offset,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "gap", "gaps", len(wanted)),
+        dropped=records.read_dropped(await store.get_metadata(records.make_dropped_key(org))),
+    ).going_on(page.cursors)
+
+
+def _get_key(gap: records.Gap) -> Rank:
+    return -_count(gap), -_get_last(gap).timestamp(), gap.id
 
 
 def _tell(context: Context, scopes: ReadingScopes, gap: records.Gap, there: Mapping[str, Document]) -> records.Gap:

@@ -14,6 +14,7 @@ from refdesk.core.reading_scopes import find_reading_scopes, require_scopes
 from refdesk.errors import NotFoundError
 from refdesk.impact import records
 from refdesk.kit.declaring import ERRORS
+from refdesk.kit.paging import Page, explain_end, find_place
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.impact import SCOPES
 from refdesk.toolsets.impact.models import Announced, Impact, JudgeInput, JudgeOutput, ListInput, ListOutput
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Context
     from refdesk.core.operations import Toolset
     from refdesk.core.reading_scopes import ReadingScopes
+    from refdesk.kit.paging import Rank
     from refdesk.model import Document
     from refdesk.protocols import Store
 
@@ -105,19 +107,30 @@ def _describe_resource(reader: Callable[[Context], Awaitable[ListOutput]]) -> Re
 
 async def _list_impacts(context: Context, scopes: ReadingScopes, asked: ListInput) -> ListOutput:
     """List the impacts that the caller may see, soonest first."""
-    found = await _find(context, scopes, asked)
-    shown: list[Impact] = []
-    skipped, at = 0, 0
-    while at < len(found) and len(shown) <= asked.limit:
+    place = find_place(asked, "list_impacts", (False, "", 0.0, ""), context.knowledge_base.clock.now())
+    found = [pair for pair in await _find(context, scopes, asked) if not place.key or _get_key(pair) > place.key]
+    shown: list[tuple[Rank, Impact]] = []
+    at, wanted = 0, asked.offset + asked.limit
+    while at < len(found) and len(shown) <= wanted:
         piece = found[at : at + asked.limit + 1]
         at += len(piece)
-        for each in await _show_all(context, scopes, piece):
-            if skipped < asked.offset:
-                skipped += 1
-            else:
-                shown.append(each)
-    has_more = len(shown) > asked.limit
-    return ListOutput(impacts=shown[: asked.limit], offset=asked.offset, has_more=has_more)
+        shown += await _show_all(context, scopes, piece)
+    cursors = [place.go_on(key, count) for count, (key, _) in enumerate(shown[asked.offset : wanted], 1)]
+    page = Page([each for _, each in shown[asked.offset : wanted]], place.shown, len(shown) > wanted, cursors)
+    return ListOutput(
+        impacts=list(page.items),
+        offset=page.offset,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "impact", "impacts", len(shown)),
+    ).going_on(page.cursors)
+
+
+def _get_key(found: tuple[records.Impact, float]) -> Rank:
+    # By the confidence as computed: what the org judges between two pages moves the other one of many impacts.
+    impact, _ = found
+    due = impact.due.isoformat() if impact.due is not None else ""
+    return impact.due is None, due, -float(impact.confidence), impact.key.name
 
 
 async def _find(context: Context, scopes: ReadingScopes, asked: ListInput) -> list[tuple[records.Impact, float]]:
@@ -129,7 +142,7 @@ async def _find(context: Context, scopes: ReadingScopes, asked: ListInput) -> li
         impacts = [records.read_impact(org, record.value) for record in listed]
         found |= {each.key.name: (each, learned.adjust(each)) for each in impacts if _is_asked(each, learned, asked)}
     readable = [pair for pair in found.values() if scopes.may_read(context.principal.scopes, pair[0].toolset)]
-    return sorted(readable, key=lambda pair: (pair[0].due is None, pair[0].due, -pair[1], pair[0].key.name))
+    return sorted(readable, key=_get_key)
 
 
 def _is_asked(impact: records.Impact, learned: records.Learned, asked: ListInput) -> bool:
@@ -152,18 +165,18 @@ def _list_stores(context: Context, scopes: ReadingScopes) -> list[Store]:
 
 async def _show_all(
     context: Context, scopes: ReadingScopes, found: Sequence[tuple[records.Impact, float]]
-) -> list[Impact]:
-    """Return impacts with the evidence of both sides, but those whose sides are not there any more."""
+) -> list[tuple[Rank, Impact]]:
+    """Return impacts with the evidence of both sides and their places, but those whose sides are not there any more."""
     items = await _read(context, {(Collection(each.org, each.toolset), each.id) for each, _ in found})
     announcing = scopes.list_readable(context.principal.scopes)
     wanted = {(Collection(SHARED_ORG, name), each.announcement) for each, _ in found for name in announcing}
     announced = {document.id: document for document in (await _read(context, wanted)).values()}
-    shown: list[Impact] = []
+    shown: list[tuple[Rank, Impact]] = []
     for each, confidence in found:
         item, announcement = items.get((Collection(each.org, each.toolset), each.id)), announced.get(each.announcement)
         if item is not None and announcement is not None:
             says = await _quote_announcement(context, announcement)
-            shown.append(_show(each, confidence, item, announcement, says))
+            shown.append((_get_key((each, confidence)), _show(each, confidence, item, announcement, says)))
     return shown
 
 

@@ -11,6 +11,18 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import NotFoundError
 from refdesk.impact import cases
+from refdesk.kit.paging import (
+    CURSOR,
+    NEXT_CURSOR,
+    NOTICE,
+    Cursor,
+    NextCursor,
+    Notice,
+    Paged,
+    cut,
+    explain_end,
+    find_place,
+)
 from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import State
 from refdesk.toolsets.knowledge import READ_SCOPE, models
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.core.context import Context
+    from refdesk.kit.paging import Rank
     from refdesk.model import Document
 
 WRITE_SCOPE = "knowledge:write"
@@ -34,6 +47,7 @@ class ListCasesInput(Message):
     standing: Literal["open", "both_hold", "dismissed"] = Field("open", description="Only cases that stand like this.")
     limit: int = Field(20, ge=1, le=100, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+    cursor: Cursor = Field(None, description=CURSOR)
 
 
 class Side(Message):
@@ -60,12 +74,14 @@ class CaseShown(Message):
     reason: str | SkipJsonSchema[None] = Field(None, description="For whom both hold, or why it is none.")
 
 
-class ListCasesOutput(Message):
+class ListCasesOutput(Paged, Message):
     """One page of cases, surest first."""
 
     cases: list[CaseShown]
-    offset: int
+    offset: int = Field(description="How many came before.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
 
 
 class SettleInput(Message):
@@ -100,12 +116,22 @@ async def list_cases(context: Context, asked: ListCasesInput) -> ListCasesOutput
     wanted = [
         each for each in known if each.standing == asked.standing and asked.id in (None, each.one.id, each.other.id)
     ]
-    wanted.sort(key=lambda each: (-each.confidence, each.one.id, each.other.id))
+    wanted.sort(key=_get_key)
     entries = await _read_current(context, [id for each in wanted for id in (each.one.id, each.other.id)])
     there = [each for each in wanted if each.one.id in entries and each.other.id in entries]
-    page = there[asked.offset : asked.offset + asked.limit]
-    has_more = len(there) > asked.offset + asked.limit
-    return ListCasesOutput(cases=[_show(each, entries) for each in page], offset=asked.offset, has_more=has_more)
+    place = find_place(asked, "list_cases", (0.0, "", ""), context.knowledge_base.clock.now())
+    page = cut(there, _get_key, place, asked.limit)
+    return ListCasesOutput(
+        cases=[_show(each, entries) for each in page.items],
+        offset=page.offset,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "case", "cases", len(there)),
+    ).going_on(page.cursors)
+
+
+def _get_key(case: cases.Case) -> Rank:
+    return -float(case.confidence), case.one.id, case.other.id
 
 
 async def _read_current(context: Context, ids: Sequence[str]) -> dict[str, Document]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.kit.paging import cut, explain_end, find_place
+from refdesk.kit.walks import read_page
 from refdesk.model import And, Filter, HasAll, InState, Overlaps, SortKey, State
 from refdesk.toolsets.knowledge import models
 from refdesk.toolsets.knowledge.counting import count, find_unknown_tags, has_not_expired
@@ -23,11 +25,10 @@ from refdesk.toolsets.knowledge.listing_models import (
 
 if TYPE_CHECKING:
     from refdesk.core.context import Context
-    from refdesk.model import Document
+    from refdesk.kit.paging import Page, Rank
+    from refdesk.model import Document, FacetCount
 
 NEWEST_FIRST = (SortKey("created", descending=True), SortKey("id"))
-FARTHEST = 10**9
-"""The largest offset that is looked at; beyond it every page is empty anyway."""
 
 
 async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
@@ -44,44 +45,57 @@ async def list_knowledge(context: Context, asked: ListInput) -> ListOutput:
         conditions.append(InState((State.CURRENT,)))
     if not asked.include_expired:
         conditions.append(has_not_expired(context))
-    found = await context.knowledge_base.search(
-        SearchRequest(
-            models.get_collection(context.principal.org),
-            where=And(tuple(conditions)) if conditions else None,
-            order=NEWEST_FIRST,
-            offset=min(asked.offset, FARTHEST),
-            limit=asked.limit,
-        )
+    request = SearchRequest(
+        models.get_collection(context.principal.org),
+        where=And(tuple(conditions)) if conditions else None,
+        order=NEWEST_FIRST,
+        limit=asked.limit,
     )
+    page, found = await read_page(context.knowledge_base, request, asked, name="list_knowledge", ranges=models.CREATED)
     return ListOutput(
-        entries=[_to_entry(hit.document) for hit in found.hits],
+        entries=[_to_entry(document) for document in page.items],
         total=found.total,
-        offset=asked.offset,
-        has_more=asked.offset + asked.limit < found.total,
+        offset=page.offset,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "entry", "entries", found.total),
         unknown_tags=None if found.total else await find_unknown_tags(context, asked.tags),
-    )
+    ).going_on(page.cursors)
 
 
 async def list_tags(context: Context, asked: TagsInput) -> TagsOutput:
     """Return the tags of the entries that hold now, most frequent first, ties by tag."""
-    counts = await count(context, models.TAGS)
-    page = counts[asked.offset : asked.offset + asked.limit]
+    page, total = await _cut(context, asked, models.TAGS)
     return TagsOutput(
-        tags=[TagCount(tag=each.value, entries=each.count) for each in page],
-        total=len(counts),
-        has_more=asked.offset + asked.limit < len(counts),
-    )
+        tags=[TagCount(tag=each.value, entries=each.count) for each in page.items],
+        total=total,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "tag", "tags", total),
+    ).going_on(page.cursors)
 
 
 async def list_authors(context: Context, asked: AuthorsInput) -> AuthorsOutput:
     """Return the agents whose entries hold now, those with the most first, ties by name."""
-    counts = await count(context, models.AUTHOR)
-    page = counts[asked.offset : asked.offset + asked.limit]
+    page, total = await _cut(context, asked, models.AUTHOR)
     return AuthorsOutput(
-        authors=[AuthorCount(author=each.value, entries=each.count) for each in page],
-        total=len(counts),
-        has_more=asked.offset + asked.limit < len(counts),
-    )
+        authors=[AuthorCount(author=each.value, entries=each.count) for each in page.items],
+        total=total,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "agent", "agents", total),
+    ).going_on(page.cursors)
+
+
+async def _cut(context: Context, asked: TagsInput | AuthorsInput, facet: str) -> tuple[Page[FacetCount], int]:
+    """Return a page of the values of a facet, most frequent first, and how many there are."""
+    counts = sorted(await count(context, facet), key=_get_key)
+    place = find_place(asked, f"knowledge {facet}", (0, ""), context.knowledge_base.clock.now())
+    return cut(counts, _get_key, place, asked.limit), len(counts)
+
+
+def _get_key(counted: FacetCount) -> Rank:
+    return -counted.count, counted.value
 
 
 def _to_entry(document: Document) -> ListedEntry:
@@ -117,7 +131,7 @@ LIST_KNOWLEDGE = Operation(
     route=Route("POST", "/knowledge/list"),
     errors=_ERRORS,
     shortening=Shortening("entries", pages=True),
-    examples=({}, {"tags": ["refunds"], "limit": 20, "offset": 20}),
+    examples=({}, {"tags": ["refunds"], "limit": 20}),
 )
 
 LIST_TAGS = Operation(

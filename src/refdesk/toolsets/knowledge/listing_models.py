@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Time, parse_time
 from refdesk.toolsets.knowledge.models import Tags, UnknownTag
 
@@ -27,6 +28,7 @@ class ListInput(Message):
     )
     limit: int = Field(50, ge=1, le=200, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+    cursor: Cursor = Field(None, description=CURSOR)
     include_superseded: bool = Field(False, description="Also entries that others replaced.")
     include_expired: bool = Field(False, description="Also entries whose time is over.")
 
@@ -59,13 +61,15 @@ class ListedEntry(Message):
     is_superseded: bool
 
 
-class ListOutput(Message):
+class ListOutput(Paged, Message):
     """One page of the entries, newest first."""
 
     entries: list[ListedEntry]
     total: int = Field(description="How many there are in all.")
-    offset: int
+    offset: int = Field(description="How many came before.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
     unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(None, description="The reason for no entries.")
 
 
@@ -74,6 +78,7 @@ class TagsInput(Message):
 
     limit: int = Field(200, ge=1, le=1000, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip.")
+    cursor: Cursor = Field(None, description=CURSOR)
 
 
 class TagCount(Message):
@@ -83,12 +88,14 @@ class TagCount(Message):
     entries: int
 
 
-class TagsOutput(Message):
+class TagsOutput(Paged, Message):
     """The tags of entries that hold now, most frequent first."""
 
     tags: list[TagCount]
     total: int = Field(description="How many different tags there are.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
 
 
 class AuthorsInput(Message):
@@ -96,6 +103,7 @@ class AuthorsInput(Message):
 
     limit: int = Field(200, ge=1, le=1000, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip.")
+    cursor: Cursor = Field(None, description=CURSOR)
 
 
 class AuthorCount(Message):
@@ -105,9 +113,11 @@ class AuthorCount(Message):
     entries: int
 
 
-class AuthorsOutput(Message):
+class AuthorsOutput(Paged, Message):
     """The agents that wrote entries which hold now, those with the most first."""
 
     authors: list[AuthorCount]
     total: int = Field(description="How many agents there are.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)

@@ -10,6 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.search.matches import Match
 from refdesk.core.writing import supersession
+from refdesk.kit.paging import Notice
 from refdesk.kit.wire import Message, Text, TokenUuid, Uuid
 from refdesk.model import Collection, DateRange, Document, Reference, State
 from refdesk.toolsets.knowledge import TOOLSET_NAME
@@ -225,6 +226,7 @@ class KnowledgeEntry(Message):
     id: str
     title: str
     body: str
+    notice: Notice = Field(None, description="Where the body ends, if `offset` is behind that.")
     tags: list[str]
     confidence: int
     author: str

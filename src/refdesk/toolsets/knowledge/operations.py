@@ -17,6 +17,7 @@ from refdesk.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
+from refdesk.kit.paging import explain_end_of_text
 from refdesk.kit.unanswered import tell_unanswered
 from refdesk.kit.unknown_ids import Naming
 from refdesk.model import Link, Reference, State
@@ -237,7 +238,6 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         raise NotFoundError(supersession.NO_ENTRY.format(id=asked.id), unknown=asked.id)
     if document.state is State.WITHDRAWN:
         raise _explain_withdrawn(document)
-    [status] = await base.get_embedding_statuses(collection, [document.id])
     expiry = models.get_expiry(document)
     history = await base.get_history(collection, document.id)
     heads = await supersession.find_heads(base.store, [document])
@@ -250,6 +250,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         id=document.id,
         title=document.title,
         body=document.body[asked.offset :],
+        notice=explain_end_of_text(document.body, asked.offset),
         tags=models.get_tags(document),
         confidence=models.get_confidence(document),
         author=document.author,
@@ -266,7 +267,7 @@ async def get_knowledge(context: Context, asked: GetInput) -> KnowledgeEntry:
         links=[models.to_entry_link(link, document) for link in links[-models.MOST_LINKS :]],
         omitted_links=len(links) - models.MOST_LINKS if len(links) > models.MOST_LINKS else None,
         caution=" ".join(filter(None, cautions)) or None,
-        embedding_status=status,
+        embedding_status=(await base.get_embedding_statuses(collection, [document.id]))[0],
     )
 
 

@@ -20,6 +20,7 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core import visible
 from refdesk.core.operations import WARNINGS
 from refdesk.core.search.matches import Match
+from refdesk.kit.paging import Notice, explain_end_of_text
 from refdesk.kit.wire import Number
 from refdesk.toolsets.salesforce_knowledge.statements import (
     CategoryFilter,
@@ -201,8 +202,11 @@ class GetOutput(_Answer):
     """One article."""
 
     article: Article
+    notice: Notice = Field(default=None, description="Where the body ends, if `offset` is behind that.")
 
     def read_on(self, offset: int) -> GetOutput:
         """Return the same answer without the first characters of the article's body."""
-        body = self.article.body[offset:]
-        return self.model_copy(update={"article": self.article.model_copy(update={"body": body})}) if offset else self
+        if not offset:
+            return self
+        article = self.article.model_copy(update={"body": self.article.body[offset:]})
+        return self.model_copy(update={"article": article, "notice": explain_end_of_text(self.article.body, offset)})

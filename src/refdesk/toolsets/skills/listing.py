@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.core.operations import READS, Operation, Route, Shortening
+from refdesk.core.search import walking
 from refdesk.core.search.retrieval import SearchRequest
+from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged, explain_end
+from refdesk.kit.walks import read_page
 from refdesk.model import And, Filter, HasAll, SortKey
 from refdesk.toolsets.skills import records
 from refdesk.toolsets.skills.models import Message
@@ -19,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from refdesk.core.context import Context
-    from refdesk.model import FacetCount
+    from refdesk.model import Collection, FacetCount
+    from refdesk.protocols import Store
     from refdesk.toolsets.skills.records import Skill
 
 REFINED_LAST_FIRST = (SortKey("modified", descending=True), SortKey("id"))
-FARTHEST = 10**9
-"""The largest offset that is looked at; beyond it every page is empty anyway."""
 
 _FACETS = (records.PRODUCT_AREA, records.ISSUE_TYPE)
 
@@ -38,6 +41,7 @@ class ListInput(Message):
     issue_type: Value = Field(None, description="Only skills of this type of issue.")
     limit: int = Field(50, ge=1, le=200, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
+    cursor: Cursor = Field(None, description=CURSOR.replace("nextCursor", "next_cursor"))
 
 
 class SkillSummary(Message):
@@ -64,13 +68,15 @@ class Count(Message):
     skills: int
 
 
-class ListOutput(Message):
+class ListOutput(Paged, Message):
     """One page of the skills, those refined last first."""
 
     skills: list[SkillSummary]
     total: int = Field(description="How many there are in all.")
-    offset: int
+    offset: int = Field(description="How many came before.")
     has_more: bool
+    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
+    notice: Notice = Field(None, description=NOTICE)
     product_areas: list[Count] = Field(description="Most frequent first.")
     issue_types: list[Count] = Field(description="Most frequent first.")
 
@@ -80,26 +86,35 @@ async def list_skills(context: Context, asked: ListInput) -> ListOutput:
     queries = get_queries(context)
     given = zip(_FACETS, (asked.product_area, asked.issue_type), strict=True)
     conditions: list[Filter] = [HasAll(facet, (value,)) for facet, value in given if value is not None]
-    found = await context.knowledge_base.search(
-        SearchRequest(
-            records.get_collection(context.principal.org),
-            where=And(tuple(conditions)) if conditions else None,
-            order=REFINED_LAST_FIRST,
-            offset=min(asked.offset, FARTHEST),
-            limit=asked.limit,
-            facets=_FACETS,
-        )
+    base, collection = context.knowledge_base, records.get_collection(context.principal.org)
+    request = SearchRequest(
+        collection,
+        where=And(tuple(conditions)) if conditions else None,
+        order=REFINED_LAST_FIRST,
+        limit=asked.limit,
+        facets=_FACETS,
     )
-    skills = await queries.get_skills([hit.document.id for hit in found.hits])
+    find_moved = partial(_find_moved, base.store, collection)
+    page, found = await read_page(
+        base, request, asked, name="list_skills", ranges=records.UPDATED, find_moved=find_moved
+    )
+    skills = await queries.get_skills([document.id for document in page.items])
     areas, types = (_count(found.facets, facet) for facet in _FACETS)
     return ListOutput(
         skills=[_summarise(skill) for skill in skills],
         total=found.total,
-        offset=asked.offset,
-        has_more=asked.offset + asked.limit < found.total,
+        offset=page.offset,
+        has_more=page.has_more,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "skill", "skills", found.total),
         product_areas=areas,
         issue_types=types,
-    )
+    ).going_on(page.cursors)
+
+
+async def _find_moved(store: Store, collection: Collection, since: datetime) -> dict[str, datetime]:
+    changed = await walking.list_changed(store, collection, records.UPDATED, since)
+    return await walking.find_moved(store, collection, changed, lambda each: each.document.modified_at <= since)
 
 
 def _summarise(skill: Skill) -> SkillSummary:

@@ -11,6 +11,7 @@ from refdesk.core.reading_scopes import find_reading_scopes, require_scopes
 from refdesk.errors import InvalidInputError, NotFoundError, QuotaExceededError
 from refdesk.impact.products import name_product
 from refdesk.kit.declaring import ERRORS
+from refdesk.kit.paging import cut, explain_end, find_place
 from refdesk.model import SHARED_ORG, Collection, State
 from refdesk.toolsets.watches import models, reading
 from refdesk.toolsets.watches.options import get_options
@@ -172,10 +173,17 @@ async def _read_bearing(context: Context, watch: watches.Watch) -> standing.Bear
 async def _list_watches(context: Context, asked: models.ListInput) -> models.ListOutput:
     """List the caller's watches."""
     own = await reading.list_own(context.knowledge_base.store, context)
-    page = own[asked.offset : asked.offset + asked.limit]
+    place = find_place(asked, "list_watches", ("", ""), context.knowledge_base.clock.now())
+    page = cut(own, lambda watch: (watch.created_at.isoformat(), watch.id), place, asked.limit)
     most = get_options(context.knowledge_base).per_agent
-    shown = await reading.show_watches(context.knowledge_base.store, page)
-    return models.ListOutput(watches=shown, total=len(own), most=most)
+    shown = await reading.show_watches(context.knowledge_base.store, page.items)
+    return models.ListOutput(
+        watches=shown,
+        total=len(own),
+        most=most,
+        next_cursor=page.next_cursor,
+        notice=explain_end(page, "watch", "watches", len(own)),
+    ).going_on(page.cursors)
 
 
 async def _delete_watch(context: Context, asked: models.DeleteInput) -> models.DeleteOutput:
