@@ -66,7 +66,7 @@ def settle(
 def _render(answer: Mapping[str, Any]) -> str:
     lines = [line for each in answer["cases"] for line in _describe(each)]
     lines += views_of_entries.tell_more(answer)
-    return "\n".join(lines) or "No entries contradict each other, as far as is known."
+    return "\n".join(lines) or answer.get("notice", "No entries contradict each other, as far as is known.")
 
 
 def _describe(case: Mapping[str, Any]) -> list[str]:

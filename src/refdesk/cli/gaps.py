@@ -78,7 +78,7 @@ def _render(answer: Mapping[str, Any]) -> str:
     lines += views_of_entries.tell_more(answer)
     if answer["dropped"]:
         lines.append(f"{say_count(answer['dropped'], 'question')} could not be kept, for too many came at once.")
-    return "\n".join(lines) or "There are none."
+    return "\n".join(lines) or answer.get("notice", "There are none.")
 
 
 def _describe(gap: Mapping[str, Any]) -> list[str]:

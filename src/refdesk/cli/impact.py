@@ -87,7 +87,7 @@ async def examine(desk: Desk) -> None:
 def _render(answer: Mapping[str, Any]) -> str:
     lines = [line for each in answer["impacts"] for line in _describe(each)]
     lines += views_of_entries.tell_more(answer)
-    return "\n".join(lines) or "Nothing relies on what announcements change, as far as is known."
+    return "\n".join(lines) or answer.get("notice", "Nothing relies on what announcements change, as far as is known.")
 
 
 def _describe(impact: Mapping[str, Any]) -> list[str]:

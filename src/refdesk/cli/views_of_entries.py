@@ -51,9 +51,9 @@ def render_list(answer: Mapping[str, Any]) -> str:
 
 
 def tell_more(answer: Mapping[str, Any]) -> list[str]:
-    """Return how to go on behind a page of a list, and why there is nothing on it; no line on the last one."""
+    """Return how to go on behind a page of a list; no line on the last one."""
     cursor = answer.get("nextCursor", answer.get("next_cursor"))
-    return [*filter(None, [answer.get("notice")]), *([f"There are more: --cursor {cursor}"] if cursor else [])]
+    return [f"There are more: --cursor {cursor}"] if cursor else []
 
 
 def tell_none(things: str, total: int) -> str:

@@ -99,7 +99,8 @@ def _shorten_items(
     value: dict[str, Any], how: Shortening, asked: Mapping[str, object], cursors: Sequence[str]
 ) -> dict[str, Any]:
     items = cast("list[dict[str, Any]]", value[how.items])
-    room = MOST_TOKENS - _RESERVE - estimate_tokens(to_text({**value, how.items: []}))
+    reserved = _RESERVE + 2 * max(map(estimate_tokens, cursors[:1]), default=0)
+    room = MOST_TOKENS - reserved - estimate_tokens(to_text({**value, how.items: []}))
     costs = [estimate_tokens(to_text({**item, **_blank(item, how)})) + 1 for item in items]
     kept = _count_that_fit(costs, room)
     room -= sum(costs[:kept])
