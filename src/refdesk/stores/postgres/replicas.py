@@ -78,7 +78,7 @@ class Replicas:
             return None
         org, first, since = request.collection.org, next(self._turns) % len(awake), anyio.current_time()
         [chosen, *others] = [*awake[first:], *awake[:first]]
-        needed = 0
+        needed, reached = 0, list[tuple[Replica, int]]()
 
         async def ask_primary() -> None:
             nonlocal needed
