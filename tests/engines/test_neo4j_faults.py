@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -18,19 +19,31 @@ from refdesk.stores.neo4j import open_store, silence
 from refdesk.stores.neo4j.connections import Limits
 from tests.acceptance.processes import start
 from tests.engines.neo4j import Neo4jServer, get_namespace, get_server, get_store_url, running
+from tests.engines.neo4j_limits import HOUR, PATIENT, shortened
+from tests.engines.patient_refdesk import MODULE
 from tests.engines.servers import find_free_port
 from tests.engines.tcp_faults import Fault, Proxy, open_proxy
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put
 
 pytestmark = pytest.mark.engines
 
-QUICK = Limits(connect=2.0, statement=2.0, patience=2.0)
-PATIENT = Limits(connect=3600.0, statement=3600.0, patience=3600.0)
+SHORT_SECONDS = 0.5
+"""A limit for what never comes, however fast the machine is."""
+
+COMMIT_SECONDS = 15.0
+"""A limit within which even a loaded machine has committed."""
+
 LONGEST_SECONDS = 120.0
 """Far above the few seconds that an answer may take, so that a loaded machine fails no test: it ends a hanging one."""
 
 CLIENT_SECONDS = 90.0
 """How long a client waits: far longer than the server lets a call take that nobody gives up."""
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a busy server be taken for silent by no test that does not say so."""
+    monkeypatch.setattr(silence, "PROBE_SECONDS", HOUR)
 
 
 @contextmanager
@@ -55,14 +68,14 @@ async def write_through(store: Store, id: str) -> str | None:
 async def test_a_server_that_is_not_there_is_told_at_once_and_without_its_address(scheme: str) -> None:
     port = find_free_port()
     with pytest.raises(StoreError, match="cannot be reached") as caught:
-        async with open_store(f"{scheme}://zoe:secret@127.0.0.1:{port}", limits=QUICK):
+        async with open_store(f"{scheme}://zoe:secret@127.0.0.1:{port}", limits=PATIENT):
             pass
     assert not any(word in caught.value.message for word in ("127.0.0.1", str(port), "zoe", "secret"))
 
 
 async def test_a_server_that_goes_and_comes_back_is_used_again(tmp_path: Path) -> None:
     with running() as server:
-        async with open_store(server.get_url(get_namespace(tmp_path))) as store:
+        async with open_store(server.get_url(get_namespace(tmp_path)), limits=PATIENT) as store:
             await put(store, make_document("a", "apple"))
             server.kill()
             for attempt in (store.check(), store.find(asking("apple")), put(store, make_document("b"))):
@@ -75,44 +88,41 @@ async def test_a_server_that_goes_and_comes_back_is_used_again(tmp_path: Path) -
 
 
 async def test_a_server_that_hangs_is_given_up_in_time_and_used_again_later(tmp_path: Path) -> None:
-    url = get_store_url(tmp_path)
-    async with open_store(url) as patient:
-        # What a server does for the first time takes it seconds.
-        await patient.check()
-        await put(patient, make_document("a", "apple"))
-        assert await find_ids(patient, asking("apple")) == ["a"]
-        async with open_store(url, limits=QUICK) as store:
-            with paused(get_server()):
-                for attempt in (store.find(asking("apple")), store.check()):
-                    with pytest.raises(StoreError):
-                        await attempt
-            await put(store, make_document("b", "apple"))
-            assert await find_ids(patient, asking("apple")) == ["a", "b"]
+    limits = replace(PATIENT)
+    async with open_store(get_store_url(tmp_path), limits=limits) as store:
+        await put(store, make_document("a", "apple"))
+        with paused(get_server()), shortened(limits, SHORT_SECONDS):
+            for attempt in (store.find(asking("apple")), store.check()):
+                with pytest.raises(StoreError, match="too long"):
+                    await attempt
+        await put(store, make_document("b", "apple"))
+        assert await find_ids(store, asking("apple")) == ["a", "b"]
 
 
 @asynccontextmanager
-async def store_through_proxy(folder: Path) -> AsyncGenerator[tuple[Store, Proxy]]:
-    async with open_store(get_store_url(folder / "warm")) as store:
-        # What a server does for the first time takes it seconds.
-        await put(store, make_document("a"))
+async def store_through_proxy(folder: Path, limits: Limits = PATIENT) -> AsyncGenerator[tuple[Store, Proxy]]:
     async with (
         open_proxy(get_server().port) as proxy,
-        open_store(get_store_url(folder, port=proxy.port), limits=QUICK) as store,
+        open_store(get_store_url(folder, port=proxy.port), limits=limits) as store,
     ):
         yield store, proxy
 
 
-async def spoil_commit(store: Store, proxy: Proxy, fault: Fault) -> None:
+async def spoil_commit(store: Store, proxy: Proxy, fault: Fault, limits: Limits | None = None) -> None:
+    with ExitStack() as stack:
+        async with store.transaction() as transaction:
+            await transaction.put_documents([make_document("a")])
+            proxy.fault = fault
+            if limits is not None:
+                stack.enter_context(shortened(limits, COMMIT_SECONDS))
+
+
+async def spoil_statement(store: Store, proxy: Proxy, fault: Fault, limits: Limits) -> None:
     async with store.transaction() as transaction:
         await transaction.put_documents([make_document("a")])
         proxy.fault = fault
-
-
-async def spoil_statement(store: Store, proxy: Proxy, fault: Fault) -> None:
-    async with store.transaction() as transaction:
-        await transaction.put_documents([make_document("a")])
-        proxy.fault = fault
-        await transaction.put_documents([make_document("b")])
+        with shortened(limits, SHORT_SECONDS):
+            await transaction.put_documents([make_document("b")])
 
 
 async def go_on_after_a_failure(store: Store, proxy: Proxy) -> None:
@@ -125,9 +135,10 @@ async def go_on_after_a_failure(store: Store, proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("fault", ["dropped", "half", "refused"])
 async def test_a_commit_whose_answer_is_lost_is_told_as_unknown(tmp_path: Path, fault: Fault) -> None:
-    async with store_through_proxy(tmp_path) as (store, proxy):
+    limits = replace(PATIENT)
+    async with store_through_proxy(tmp_path, limits) as (store, proxy):
         with pytest.raises(StoreError, match="unknown"):
-            await spoil_commit(store, proxy, fault)
+            await spoil_commit(store, proxy, fault, limits)
         proxy.fault = "none"
         proxy.hang_up()
         # It was kept: only the answer was lost. Repeating it blindly would be refused.
@@ -136,9 +147,10 @@ async def test_a_commit_whose_answer_is_lost_is_told_as_unknown(tmp_path: Path, 
 
 @pytest.mark.parametrize("fault", ["dropped", "half", "refused"])
 async def test_a_transaction_that_breaks_before_its_commit_leaves_nothing(tmp_path: Path, fault: Fault) -> None:
-    async with store_through_proxy(tmp_path) as (store, proxy):
+    limits = replace(PATIENT)
+    async with store_through_proxy(tmp_path, limits) as (store, proxy):
         with pytest.raises(StoreError) as caught:
-            await spoil_statement(store, proxy, fault)
+            await spoil_statement(store, proxy, fault, limits)
         assert "unknown" not in caught.value.message
         proxy.fault = "none"
         proxy.hang_up()
@@ -165,7 +177,8 @@ async def test_a_failed_statement_ends_its_transaction_though_the_error_is_caugh
 async def test_a_user_is_signed_in_and_a_wrong_password_told_without_repeating_it(tmp_path: Path) -> None:
     with running(has_auth=True) as server:
         server.set_password("right horse/battery")
-        async with open_store(server.get_url(scheme="neo4j", user="neo4j:right%20horse%2Fbattery")) as store:
+        url = server.get_url(scheme="neo4j", user="neo4j:right%20horse%2Fbattery")
+        async with open_store(url, limits=PATIENT) as store:
             await put(store, make_document("a"))
         with pytest.raises(StoreError, match="password") as caught:
             async with open_store(server.get_url(user="neo4j:wrong-secret")):
@@ -217,28 +230,20 @@ async def test_who_meets_a_silent_server_does_not_wait_as_long_as_for_a_busy_one
 async def test_a_commit_that_a_silent_server_swallows_is_told_as_unknown_and_the_store_closes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = get_store_url(tmp_path)
-    async with open_store(url) as store:
-        await put(store, make_document("first"))
     with anyio.fail_after(LONGEST_SECONDS):
-        async with (
-            open_proxy(get_server().port) as proxy,
-            open_store(get_store_url(tmp_path, port=proxy.port), limits=PATIENT) as store,
-        ):
-            monkeypatch.setattr(silence, "WATCH_SECONDS", 0.2)
-            monkeypatch.setattr(silence, "PROBE_SECONDS", 0.5)
+        async with store_through_proxy(tmp_path) as (store, proxy):
+            monkeypatch.setattr(silence, "PROBE_SECONDS", COMMIT_SECONDS)
             with pytest.raises(StoreError, match="unknown"):
                 await spoil_commit(store, proxy, "dropped")
-    monkeypatch.undo()
-    async with open_store(url) as store:
+    monkeypatch.setattr(silence, "PROBE_SECONDS", HOUR)
+    async with open_store(get_store_url(tmp_path), limits=PATIENT) as store:
         assert [each is not None for each in await store.get_documents(NOTES, ["a"])] == [True]
 
 
 async def test_who_waits_for_a_busy_server_waits_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = get_store_url(tmp_path)
-    async with open_store(url) as store, open_store(url) as other:
+    async with open_store(url, limits=PATIENT) as store, open_store(url, limits=PATIENT) as other:
         monkeypatch.setattr(silence, "WATCH_SECONDS", 0.05)
-        monkeypatch.setattr(silence, "PROBE_SECONDS", 60.0)
         async with anyio.create_task_group() as group, store.transaction() as transaction:
             await transaction.put_documents([make_document("first", "apple")])
             group.start_soon(put, other, make_document("second", "apple"))
@@ -249,11 +254,7 @@ async def test_who_waits_for_a_busy_server_waits_on(tmp_path: Path, monkeypatch:
 
 async def test_a_desk_answers_ends_and_goes_on_although_its_database_stands_still(tmp_path: Path) -> None:
     url = get_store_url(tmp_path)
-    async with open_store(url) as store:
-        # What a server does for the first time takes it seconds.
-        await put(store, make_document("a", "apple"))
-        assert await find_ids(store, asking("apple")) == ["a"]
-    serve = ["-m", "refdesk", "serve", "--no-auth", "--port", "0", "--toolset", "knowledge"]
+    serve = ["-m", MODULE, "serve", "--no-auth", "--port", "0", "--toolset", "knowledge"]
     with (
         start(serve, tmp_path, REFDESK_STORE=url, REFDESK_EMBEDDER="hashing") as desk,
         httpx2.Client(base_url=desk.read_log("listening")["url"], timeout=CLIENT_SECONDS) as client,
