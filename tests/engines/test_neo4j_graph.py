@@ -13,7 +13,8 @@ from refdesk.core.clock import FixedClock
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Collection, Link, Metadata, MetadataKey, Reference, State
 from refdesk.protocols import Store
-from refdesk.stores.neo4j import open_store
+from refdesk.stores.neo4j import migrations, open_store
+from refdesk.stores.neo4j.rows import encode_terms
 from tests.conftest import REPOSITORY
 from tests.engines.neo4j import get_namespace, get_server, get_store_url
 from tests.stores.samples import (
@@ -35,6 +36,8 @@ pytestmark = pytest.mark.engines
 
 EAST = [1.0, 0, 0, 0]
 TASK = Reference("", "TASK-7")
+UNINDEXABLE = "x" * 40_000
+"""Longer than what any index takes."""
 
 
 @pytest.fixture
@@ -148,6 +151,77 @@ async def test_text_of_an_older_analysis_is_analysed_anew_when_the_store_is_open
     async with open_store(url) as store:
         assert get_scores(await store.find(asking("apple pear"))) == pytest.approx(before, rel=1e-9)
         assert await find_ids(store, asking("terms")) == []
+
+
+async def test_an_analysis_that_was_interrupted_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, space = get_store_url(tmp_path), get_namespace(tmp_path)
+    async with open_store(url) as store:
+        await put(store, *(make_document(f"d{number}", "apple") for number in range(6)))
+    get_server().query("MATCH (d:Document {space: $space}) SET d.terms = 'old\nterms', d.length = 7", space=space)
+    get_server().query("MATCH (r:Refdesk {name: $name}) SET r.analysis = 0", name=f"space {space}")
+    monkeypatch.setattr(migrations, "BATCH", 2)
+    texts = iter([("", "apple")] * 3)
+
+    def encode_some(_title: str, _body: str) -> str:
+        return encode_terms(*next(texts))
+
+    monkeypatch.setattr(migrations, "encode_terms", encode_some)
+    with pytest.raises(RuntimeError):
+        async with open_store(url):
+            pass
+    monkeypatch.setattr(migrations, "encode_terms", encode_terms)
+    left = get_server().query("MATCH (d:Document {space: $space, terms: 'old\nterms'}) RETURN count(d)", space=space)
+    assert left == [[4]]
+    async with open_store(url) as store:
+        assert len(await find_ids(store, asking("apple"))) == 6
+        assert await find_ids(store, asking("terms")) == []
+
+
+async def test_an_index_of_others_that_cannot_be_built_keeps_nobody_out(tmp_path: Path) -> None:
+    query = get_server().query
+    query("CREATE (:Foreign {text: $text})", text=UNINDEXABLE)
+    query("CREATE TEXT INDEX foreign_text FOR (f:Foreign) ON (f.text)")
+    try:
+        while query("SHOW INDEXES YIELD name, state WHERE name = 'foreign_text' RETURN state") != [["FAILED"]]:
+            pass
+        # As when refdesk first comes to a database that others use.
+        query("MATCH (r:Refdesk {name: 'schema'}) SET r.version = 0")
+        async with open_store(get_store_url(tmp_path)) as store:
+            await put(store, make_document("a", "apple"))
+            assert await find_ids(store, asking("apple")) == ["a"]
+    finally:
+        query("DROP INDEX foreign_text")
+        query("MATCH (f:Foreign) DELETE f")
+
+
+async def test_an_index_of_ours_that_cannot_be_built_is_named_with_what_to_do(tmp_path: Path, store: Store) -> None:
+    query = get_server().query
+    query("DROP INDEX refdesk_title")
+    query("CREATE (:Document {title_key: $text, foreign: true})", text=UNINDEXABLE)
+    query("CREATE TEXT INDEX refdesk_title FOR (d:Document) ON (d.title_key)")
+    try:
+        with pytest.raises(StoreError, match="refdesk_title") as caught:
+            async with open_store(get_store_url(tmp_path)):
+                pass
+    finally:
+        query("MATCH (d:Document {foreign: true}) DELETE d")
+    query("DROP INDEX refdesk_title")
+    (renew,) = re.findall(r"MATCH .*? = 0", caught.value.message)
+    query(renew)
+    async with open_store(get_store_url(tmp_path)) as again:
+        await put(again, make_document("a", title="Apple pie"))
+        assert await find_ids(again, asking("apple", title_contains="apple")) == ["a"]
+
+
+async def test_a_title_of_any_length_is_kept_whole_and_found_by_its_beginning(store: Store) -> None:
+    title = "Apple " + "漢" * 20_000
+    await put(store, make_document("a", title=title))
+    (document,) = await store.get_documents(NOTES, ["a"])
+    assert document is not None
+    assert document.title == title
+    assert await find_ids(store, asking("pear", title_contains="apple 漢")) == ["a"]
 
 
 async def test_a_schema_of_a_newer_refdesk_is_refused(tmp_path: Path, store: Store) -> None:

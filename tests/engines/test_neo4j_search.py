@@ -31,7 +31,7 @@ from refdesk.stores.neo4j.cache import DocumentCache
 from refdesk.stores.neo4j.connections import Database, Limits, Rows, Runner
 from refdesk.stores.neo4j.migrations import VectorIndexes
 from refdesk.stores.neo4j.search import Searcher
-from tests.engines.neo4j import get_namespace, get_store_url
+from tests.engines.neo4j import get_namespace, get_server, get_store_url
 from tests.stores.samples import NOTES, NOW, asking, embed, find_ids, get_ids, make_document, passage, put, revise
 
 pytestmark = pytest.mark.engines
@@ -103,6 +103,8 @@ class Bench:
                     await transaction.put_vectors(
                         document.collection, document.id, WIDE, document.text_digest, passages
                     )
+        # Until the index answers, everything is compared.
+        get_server().query("CALL db.awaitIndexes(300)")
 
 
 @pytest.fixture

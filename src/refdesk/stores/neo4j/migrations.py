@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from refdesk.errors import ConfigurationError
+import anyio
+
+from refdesk.errors import ConfigurationError, StoreError
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, count_length, encode_terms
 from refdesk.stores.neo4j.vectors import WIDEST, get_index_name, make_vector_index, parse_version
 
@@ -22,7 +24,15 @@ OLDEST_SERVER = (5, 26)
 FULLTEXT_INDEX = "refdesk_terms"
 SCHEMA_NAME = "schema"
 BATCH = 500
-"""Documents analysed anew at a time."""
+"""Documents analysed anew in one transaction."""
+
+POLL_SECONDS = 0.2
+"""How often it is looked whether the server has built the indexes."""
+
+_FAILED = (
+    "The database could not build the index {}. See why with SHOW INDEXES, remove it with DROP INDEX or DROP "
+    "CONSTRAINT, and have it made again: MATCH (r:Refdesk {{name: 'schema'}}) SET r.version = 0. Then restart refdesk."
+)
 
 _BOOTSTRAP = "CREATE CONSTRAINT refdesk_name IF NOT EXISTS FOR (r:Refdesk) REQUIRE r.name IS UNIQUE"
 _STEPS: tuple[tuple[str, ...], ...] = (
@@ -45,14 +55,18 @@ _STEPS: tuple[tuple[str, ...], ...] = (
 )
 SCHEMA_VERSION = len(_STEPS)
 
-_AWAIT = "CALL db.awaitIndexes(300)"
+_GET_UNREADY = (
+    "SHOW INDEXES YIELD name, type, state WHERE name STARTS WITH 'refdesk_' AND type <> 'VECTOR' AND state <> 'ONLINE' "
+    "RETURN name, state"
+)
 _LOCK = "MERGE (r:Refdesk {name: $name}) SET r.lock = 0"
 _GET_STATE = (
-    "OPTIONAL MATCH (s:Refdesk {name: $schema}) OPTIONAL MATCH (r:Refdesk {name: $name}) RETURN s.version, r.analysis"
+    "OPTIONAL MATCH (s:Refdesk {name: $schema}) OPTIONAL MATCH (r:Refdesk {name: $name}) "
+    "RETURN s.version, r.analysis, r.renewed_to"
 )
 _GET_VERSION = "MATCH (r:Refdesk {name: $name}) RETURN coalesce(r.version, 0)"
 _SET_VERSION = "MATCH (r:Refdesk {name: $name}) SET r.version = $version"
-_GET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) RETURN r.analysis"
+_GET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) RETURN r.analysis, r.renewed_to"
 _MAKE_SPACE = (
     "MERGE (r:Refdesk {name: $name}) "
     "ON CREATE SET r.seq = 0, r.lock = 0, r.analysis = $analysis, r.created_at = toString(datetime())"
@@ -71,8 +85,8 @@ _RECOUNT = (
     "SET c.length = COLLECT { MATCH (d:Document {space: $space, org: c.org, toolset: c.toolset}) "
     "WHERE d.state <> 'withdrawn' RETURN sum(d.length) }[0]"
 )
-_SET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) SET r.analysis = $analysis"
-_GET_INDEX_NAMES = "SHOW VECTOR INDEXES YIELD name, state WHERE state = 'ONLINE' RETURN name"
+_SET_ANALYSIS = "MATCH (r:Refdesk {name: $name}) SET r.analysis = $analysis, r.renewed_to = $renewed_to"
+_GET_VECTOR_INDEXES = "SHOW VECTOR INDEXES YIELD name, state RETURN name, state"
 
 
 def get_space_name(namespace: str) -> str:
@@ -100,18 +114,20 @@ async def prepare(database: Database, namespace: str) -> str:
         StoreError: The database failed.
     """
     name = get_space_name(namespace)
-    agent, ((version, analysis),) = await database.ask(_GET_STATE, schema=SCHEMA_NAME, name=name)
+    agent, ((version, analysis, renewed_to),) = await database.ask(_GET_STATE, schema=SCHEMA_NAME, name=name)
     require_server(agent)
     if version is None or version < SCHEMA_VERSION:
         await _prepare_schema(database)
     elif version > SCHEMA_VERSION:
         raise _newer()
+    await _await_indexes(database)
     if analysis is None:
         await database.run(_MAKE_SPACE, name=name, analysis=ANALYSIS_VERSION)
     elif analysis > ANALYSIS_VERSION:
         raise _newer()
-    elif analysis < ANALYSIS_VERSION:
-        await _renew_analysis(database, namespace)
+    elif analysis < ANALYSIS_VERSION or renewed_to is not None:
+        while await _renew_some(database, namespace):
+            pass
     return agent
 
 
@@ -121,52 +137,77 @@ class VectorIndexes:
     def __init__(self, database: Database, version: tuple[int, int]) -> None:
         self._database = database
         self._version = version
-        self._names: set[str] = set()
+        self._made: set[str] = set()
+        self._online: set[str] = set()
 
     async def has(self, width: int) -> bool:
-        """Return whether there is an index for vectors of a width."""
+        """Return whether there is an index for vectors of a width, and it answers."""
         name = get_index_name(width, self._version)
-        if name not in self._names:
-            self._names = {found for (found,) in await self._database.run(_GET_INDEX_NAMES)}
-        return name in self._names
+        if name not in self._online:
+            await self._look()
+        return name in self._online
 
     async def ensure(self, width: int) -> None:
-        """Return when there is one and it answers, unless they are too wide for any."""
-        if width > WIDEST or await self.has(width):
+        """Return when there is one, unless they are too wide for any. It answers once the server has built it.
+
+        Nobody waits for that: whoever writes holds what others wait for, and searches compare all vectors meanwhile.
+        """
+        name = get_index_name(width, self._version)
+        if width > WIDEST or name in self._made:
             return
-        for statement in make_vector_index(width, self._version):
-            await self._database.run(statement)
-        await self._database.run(_AWAIT)
+        await self._look()
+        if name not in self._made:
+            for statement in make_vector_index(width, self._version):
+                await self._database.run(statement)
+
+    async def _look(self) -> None:
+        states = dict(await self._database.run(_GET_VECTOR_INDEXES))
+        self._made, self._online = set(states), {name for name, state in states.items() if state == "ONLINE"}
 
 
 async def _prepare_schema(database: Database) -> None:
     await database.run(_BOOTSTRAP)
-    await database.run(_AWAIT)
     async with database.begin() as lock:
         await lock.take_lock(_LOCK, name=SCHEMA_NAME)
         ((version,),) = await lock.run(_GET_VERSION, name=SCHEMA_NAME)
         # A change of the schema cannot share a transaction with the lock; the lock keeps the others out meanwhile.
         for statement in (each for step in _STEPS[version:] for each in step):
             await database.run(statement)
-        await database.run(_AWAIT)
         await lock.run(_SET_VERSION, name=SCHEMA_NAME, version=SCHEMA_VERSION)
         await lock.commit()
 
 
-async def _renew_analysis(database: Database, namespace: str) -> None:
-    """Write the terms of every document as this version of the analysis has them, unless another process has."""
-    name, after = get_space_name(namespace), ""
+async def _await_indexes(database: Database) -> None:
+    """Return when every index that refdesk made answers, however long the server builds; others' do not matter."""
+    while unready := await database.run(_GET_UNREADY):
+        if failed := [name for name, state in unready if state == "FAILED"]:
+            raise StoreError(_FAILED.format(" and ".join(failed)))
+        await anyio.sleep(POLL_SECONDS)
+
+
+async def _renew_some(database: Database, namespace: str) -> bool:
+    """Write the terms of some documents as this version of the analysis has them; return whether more may be left.
+
+    From the first on nobody with an older version writes; whoever opens the store next goes on where another stopped.
+    """
+    name = get_space_name(namespace)
     async with database.begin() as transaction:
         await transaction.take_lock(_LOCK, name=name)
-        if await transaction.run(_GET_ANALYSIS, name=name) == [[ANALYSIS_VERSION]]:
-            return
-        while rows := await transaction.run(_GET_OUTDATED, space=namespace, after=after, limit=BATCH):
-            after = rows[-1][0]
+        ((analysis, after),) = await transaction.run(_GET_ANALYSIS, name=name)
+        if analysis < ANALYSIS_VERSION:
+            after = ""
+        elif after is None:
+            return False
+        rows = await transaction.run(_GET_OUTDATED, space=namespace, after=after, limit=BATCH)
+        if rows:
             renewed = [_renew(number, row[0], encode_terms(row[1], row[2])) for number, row in enumerate(rows, 1)]
             await transaction.run(_RENEW, name=name, space=namespace, rows=renewed, count=len(rows))
-        await transaction.run(_RECOUNT, space=namespace)
-        await transaction.run(_SET_ANALYSIS, name=name, analysis=ANALYSIS_VERSION)
+        else:
+            await transaction.run(_RECOUNT, space=namespace)
+        renewed_to = rows[-1][0] if rows else None
+        await transaction.run(_SET_ANALYSIS, name=name, analysis=ANALYSIS_VERSION, renewed_to=renewed_to)
         await transaction.commit()
+    return bool(rows)
 
 
 def _renew(number: int, element: str, terms: str) -> dict[str, object]:

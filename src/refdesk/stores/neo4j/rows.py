@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 CONTENT = "version, state, created_at, modified_at, author, title, facets, spans, body, data"
 """The properties that make a document, in the order that `decode_document` takes them."""
 
+LONGEST_KEY = 8_000
+"""Characters of a title by which it is found and sorted: no text above 32,766 bytes goes into the server's index."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
@@ -101,7 +104,7 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
         "text_digest": document.text_digest,
         "author": document.author,
         "title": document.title,
-        "title_key": facet_key(document.title),
+        "title_key": facet_key(document.title)[:LONGEST_KEY],
         "body": document.body,
         "facets": encode_json(document.facets),
         "facet_words": _get_facet_words(document),
