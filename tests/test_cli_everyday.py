@@ -48,6 +48,17 @@ def test_an_edit_changes_what_is_said_and_keeps_the_rest(tmp_path: Path) -> None
     assert refdesk(tmp_path, ["knowledge", "edit", new]).exit_code == 2
 
 
+def test_a_search_whose_model_cannot_be_loaded_goes_by_words_and_says_so(tmp_path: Path) -> None:
+    store(tmp_path, "Gate hours", body="The gate opens at nine.")
+    broken = {"REFDESK_EMBEDDER": "local", "REFDESK_EMBEDDER_MODEL_PATH": str(tmp_path / "absent.onnx")}
+    done = refdesk(tmp_path, ["search", "gate", "--json"], **broken)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [each["title"] for each in found["results"]] == ["Gate hours"]
+    notes = {each["toolset"]: each["note"] for each in found["coverage"]}
+    assert "these are keyword matches" in notes["knowledge"]
+
+
 def test_an_edit_without_options_opens_an_editor_on_a_terminal(tmp_path: Path) -> None:
     id = store(tmp_path, "Limit", body="500 EUR")["id"]
     editor = tmp_path / "editor"

@@ -125,11 +125,11 @@ def _is_new_to(watch: Watch, unread: Unread) -> bool:
 
 
 async def _embed(semantics: Semantics, watches: Sequence[Watch]) -> list[tuple[Watch, VectorQuery]] | None:
-    """Return the searches whose vectors tell something; `None` while the model is loaded."""
+    """Return the searches whose vectors tell something; `None` while the model is loaded or not available."""
     found: list[tuple[Watch, VectorQuery]] = []
     for watch in watches:
         query, status = await semantics.embed_query(watch.subject, watch.org)
-        if status == "loading":
+        if status in ("loading", "unavailable"):
             return None
         if query is not None and query.scale is not None:
             found.append((watch, query))

@@ -137,6 +137,18 @@ async def test_a_bug_is_logged_once_under_the_number_that_the_caller_is_told(cap
     assert (outcomes["bug"].status, outcomes["good"].status) == ("failed", "answered")
 
 
+async def test_who_is_asked_sees_how_much_time_it_has() -> None:
+    until = list[float]()
+
+    async def look(_context: Context, _question: Question) -> ProviderAnswer:
+        until.append(anyio.current_effective_deadline())
+        return ProviderAnswer(())
+
+    since = anyio.current_time()
+    await ask(LONG, one=look)
+    assert since + LONG <= until[0] <= anyio.current_time() + LONG
+
+
 async def test_who_is_late_is_cancelled_and_costs_its_own_hits_only() -> None:
     ended = anyio.Event()
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+import anyio
 import numpy as np
 import pytest
 
@@ -136,6 +138,39 @@ async def test_a_model_that_fails_while_it_is_measured_is_measured_at_the_next_q
 async def test_a_failing_model_makes_search_say_so() -> None:
     semantics = Semantics(MemoryStore(), ScriptedEmbedder(is_down=True))
     assert await semantics.embed_query("x", "acme") == (None, "unavailable")
+
+
+async def test_a_question_that_is_not_embedded_in_time_is_left_to_its_words() -> None:
+    embedder = ScriptedEmbedder(gate=anyio.Event())
+    semantics = Semantics(MemoryStore(), embedder, question_seconds=0.0)
+    with anyio.fail_after(120):
+        assert await semantics.embed_query("x", "acme") == (None, "unavailable")
+    embedder.gate = None
+    assert (await replace(semantics, question_seconds=120.0).embed_query("x", "acme"))[1] == "used"
+
+
+async def test_a_question_takes_half_of_the_time_of_its_search_at_most() -> None:
+    class Timed(ScriptedEmbedder):
+        until = 0.0
+
+        async def embed_query(self, text: str) -> Vector:
+            self.until = anyio.current_effective_deadline()
+            return await ScriptedEmbedder.embed_query(self, text)
+
+    embedder = Timed()
+    with anyio.move_on_after(1000.0) as search:
+        await Semantics(MemoryStore(), embedder, question_seconds=1e9).embed_query("x", "acme")
+        assert embedder.until <= search.deadline - 490.0
+
+
+async def test_texts_that_are_not_embedded_in_time_are_an_error_of_the_embedder() -> None:
+    class Slow(ScriptedEmbedder):
+        async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+            await anyio.sleep_forever()
+            return []
+
+    with pytest.raises(EmbedderError, match="no answer within"):
+        await Semantics(MemoryStore(), Slow(), question_seconds=0.0).embed_found(["x"], "acme")
 
 
 async def test_after_a_change_of_settings_questions_still_go_to_the_active_model() -> None:

@@ -209,6 +209,19 @@ async def test_what_words_miss_is_told_by_its_meaning_once_it_is_embedded(tmp_pa
         assert (told["what"], told["id"]) == ("new", note)
 
 
+async def test_what_is_not_embedded_in_time_is_told_by_its_meaning_later(tmp_path: Path) -> None:
+    async with open_own(tmp_path, embedder="local") as desk, call_as(desk, "rest", "ann", *EVERYTHING) as ann:
+        base = await desk.get_base()
+        await base.semantics.wanted.load()
+        await watch(ann, "search", "How do I get my money back?")
+        await store(ann, "Getting a refund", "How customers get refunds: ask within 14 days and the money is returned.")
+        await base.indexer.run_once()
+        base.semantics.question_seconds = 0.0
+        assert await look(desk) == 0
+        base.semantics.question_seconds = 120.0
+        assert await look(desk) == 1
+
+
 async def test_the_feed_has_each_thing_once_under_its_own_id(desk: Desk) -> None:
     async with call_as(desk, "rest", "ann", *EVERYTHING) as ann, open_http(desk, None) as client:
         mine = await watch(ann, "search", "gate code", label="gates")

@@ -85,12 +85,11 @@ async def _compare(
     """Return the cosine of the question with each text, nothing in their places without vectors, and their scale."""
     base = context.knowledge_base
     asked = await base.embed_question(question.text, context.principal.org)
-    embedder = await base.semantics.get_active() if base.semantics is not None else None
-    if asked is None or base.semantics is None or embedder is None or not texts:
+    if asked is None or base.semantics is None or not texts:
         return [None] * len(texts), None
     try:
         whole = [embedding_text(title, text, (0, len(text))) for title, text in texts]
-        vectors = await base.semantics.questions.get_passages(embedder, whole, context.principal.org)
+        vectors = await base.semantics.embed_found(whole, context.principal.org)
     except errors.EmbedderError as error:
         logger.warning("hits not embedded", extra={"reason": error.message})
         return [None] * len(texts), None
@@ -136,7 +135,7 @@ async def ask_all(
 
     started = anyio.current_time()
     for name, provider in providers.items():
-        scopes.append(anyio.CancelScope())
+        scopes.append(anyio.CancelScope(deadline=started + seconds))
         group.start_soon(ask, name, provider, scopes[-1])
     try:
         with anyio.move_on_after(seconds):

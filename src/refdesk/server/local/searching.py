@@ -51,7 +51,7 @@ async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any])
     asked = fit_search(operation, fitted, filters or ())
     behind = 0
     if not is_one or (given.get("query") and _is_semantic(operation, given.get("semantic"))):
-        await (await desk.get_base()).semantics.wanted.load()
+        await (await desk.get_base()).semantics.load()
         behind = 0 if desk.in_background else await _embed_few(desk)
     answer = await Caller(desk, principal, "cli").run(operation, asked)
     return {"value": answer.value, "meta": _add_warning(answer.meta, behind) if behind else answer.meta}
