@@ -78,6 +78,10 @@ LEFT = (
     "{0}: {1} of its documents are in another store than the one that the settings name for it, and cannot be found: "
     "move them with refdesk migrate, from that store to this one."
 )
+UNAVAILABLE = (
+    "Search goes by words: its vectors are those of {}, which these settings do not provide. Give them what it needs; "
+    "else all is embedded anew, or where nothing is, restart with the settings of who changed the model."
+)
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
@@ -255,6 +259,7 @@ class Desk:
             now = base.knowledge_base.clock.now()
             backups, unmade = await look_at_backups(self.settings, base, self._opened_at or now)
             change = await self._measure_change(base)
+            missing = await base.semantics.find_missing()
         except errors.RefdeskError as error:
             return Health("failing", (error.message, *filter(None, away)), {}, SystemClock().now())
         failures = [BROKEN.format(name) for name in sorted(self.broken)]
@@ -271,6 +276,8 @@ class Desk:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
+        if missing is not None:
+            problems.append(UNAVAILABLE.format(missing.name))
         if unmade is not None:
             problems.append(unmade)
         status = "failing" if failures else "degraded" if problems else "ok"
@@ -278,7 +285,7 @@ class Desk:
 
     async def _measure_change(self, base: Base) -> EmbeddingState | None:
         """Return how far embedding anew by another model is; `None` where nothing is."""
-        if not await base.semantics.is_outdated():
+        if not any([await each.semantics.is_outdated() for each in base.each()]):
             return None
         found = await self.get_upkeep(base).get_embedding()
         return found if found.is_changing else None

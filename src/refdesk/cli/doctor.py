@@ -385,7 +385,11 @@ async def _check_model(base: Base) -> Check:
         await base.semantics.wanted.embed_query("refdesk")
     except errors.RefdeskError as error:
         return Check("model", "fail", error.message, "Keyword search goes on.")
+    missing = await base.semantics.find_missing()
     active = await base.semantics.get_active()
+    if missing is not None:
+        found = f"{model.name} works, but the vectors are those of {missing.name}, which these settings do not provide"
+        return Check("model", "warn", found, "Search goes by words until a server or refdesk worker has embedded all.")
     if active is not None and active.model != model:
         counts = await base.indexer.count()
         done = f"{sum(one.embedded for one in counts):,} of {sum(one.documents for one in counts):,} documents"

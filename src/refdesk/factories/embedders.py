@@ -95,11 +95,16 @@ def _choose_openai(settings: Settings) -> AnyEmbedder:
 
 
 def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | None:
-    """Return the embedder of a model that vectors are kept of, or `None` when these settings do not provide it."""
+    """Return the embedder of a model that vectors are kept of, or `None` when these settings do not provide it.
+
+    Of a service the settings say where it is, and its key; which of its models is meant, the name of `model` says.
+    """
     names: tuple[EmbedderName, ...] = ("local", "hashing", "gemini", "openai")
     for name in names:
+        if name == "openai" and not _has_openai(settings):
+            continue
         try:
-            embedder = choose_embedder(settings, name)
+            embedder = choose_embedder(_name_hosted(settings, name, model), name)
         except errors.ConfigurationError:
             continue
         if embedder.model == model:
@@ -111,3 +116,20 @@ def find_embedder(settings: Settings, model: EmbeddingModel) -> AnyEmbedder | No
         if embedder.model == model:
             return embedder
     return None
+
+
+def _has_openai(settings: Settings) -> bool:
+    """Return whether the settings name such a service, by its address or by a key: nothing is sent to one unasked."""
+    return settings.openai_api_key is not None or "openai_base_url" in settings.model_fields_set
+
+
+def _name_hosted(settings: Settings, name: EmbedderName, model: EmbeddingModel) -> Settings:
+    """Return the settings with that model of a service in place of theirs; unchanged where the service is another."""
+    begin, end = f"{name}-", f"-{model.dimensions}"
+    if name not in ("gemini", "openai") or not (model.name.startswith(begin) and model.name.endswith(end)):
+        return settings
+    called = model.name.removeprefix(begin).removesuffix(end)
+    changes: dict[str, object] = {f"{name}_embedding_model": called, f"{name}_embedding_dimensions": model.dimensions}
+    if called == settings.openai_embedding_model and model.dimensions != settings.openai_embedding_dimensions:
+        changes["openai_embedding_is_cut"] = True  # a model has one width of its own
+    return settings.model_copy(update=changes)

@@ -122,11 +122,15 @@ async def test_vectors_that_another_process_removed_are_made_anew_before_their_m
     store: MemoryStore, clock: FixedClock
 ) -> None:
     process, other = Process(store, clock), Process(store, clock, ScriptedEmbedder("other"))
-    await put(store, make_document("a"), make_document("b"))
-    await process.indexer.run_once()
+    await put(store, make_document("a"), make_document("b"), make_document("bad", "venom"))
     await other.indexer.run_once()
-    assert await process.list_missing() == ["a", "b"]
-    await put(store, make_document("c"))
+    process.embedder.poison = frozenset({"venom"})
+    await process.indexer.run_once()
+    assert await process.list_missing() == ["bad"]
+    await other.indexer.run_once()
+    assert await process.list_missing() == ["a", "b", "bad"]
+    process.embedder.poison = frozenset()
+    await process.indexer.retry_failures()
     while await process.indexer.semantics.is_outdated():
         await process.indexer.run_once()
     assert await process.list_missing() == []

@@ -12,7 +12,7 @@ from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.clock import FixedClock
 from refdesk.core.search.semantics import Semantics
 from refdesk.errors import EmbedderError
-from refdesk.model import Collection, Document, FindRequest, State, Vector
+from refdesk.model import Collection, Document, EmbeddingModel, FindRequest, State, Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
 
@@ -228,6 +228,124 @@ async def test_a_new_model_takes_over_only_when_everything_has_its_vectors() -> 
     assert query is not None
     assert query.model == "new"
     assert await bench.list_missing() == ["0", "1", "2"]
+
+
+def change_model(bench: Bench, new: ScriptedEmbedder) -> Indexer:
+    """Return a process whose settings name another model."""
+    return Indexer(bench.store, Semantics(bench.store, new, reopen=lambda _: bench.embedder), bench.clock)
+
+
+async def read_model(indexer: Indexer) -> str:
+    active = await indexer.semantics.get_active()
+    return active.model.name if active is not None else ""
+
+
+async def test_a_document_that_the_new_model_refuses_for_good_does_not_keep_the_others_from_it() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    await bench.indexer.run_once()
+    indexer = change_model(bench, ScriptedEmbedder("new", poison=frozenset({"Note 2"})))
+    for _ in range(MAX_ATTEMPTS):
+        assert await read_model(indexer) == "old"
+        await indexer.run_once()
+        bench.clock.advance(timedelta(days=1))
+    assert await read_model(indexer) == "new"
+    assert [failure.id for failure in await indexer.list_failures()] == ["2"]
+
+
+async def test_a_model_that_refuses_much_does_not_take_over() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    await bench.indexer.run_once()
+    indexer = change_model(bench, ScriptedEmbedder("new", poison=frozenset({"Note 1", "Note 2"})))
+    for _ in range(2 * MAX_ATTEMPTS):
+        await indexer.run_once()
+        bench.clock.advance(timedelta(days=1))
+    assert await read_model(indexer) == "old"
+
+
+@pytest.mark.parametrize("state", [State.CURRENT, State.WITHDRAWN])
+async def test_what_the_former_model_refused_is_tried_with_the_new_one(state: State) -> None:
+    bench = Bench(ScriptedEmbedder("old", poison=frozenset({"venom"})))
+    await bench.put(make_document("a", "venom"), make_document("b"))
+    for _ in range(MAX_ATTEMPTS):
+        await bench.indexer.run_once()
+        bench.clock.advance(timedelta(days=1))
+    await bench.put(make_document("a", "venom", version=2, state=state))
+    indexer = change_model(bench, ScriptedEmbedder("new"))
+    await indexer.run_once()
+    assert await read_model(indexer) == "new"
+    assert await bench.store.get_unembedded(NOTES, "new", 10) == []
+
+
+async def test_processes_whose_settings_differ_do_not_change_the_model_back_and_forth() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    models = {"old": bench.embedder, "new": ScriptedEmbedder("new")}
+
+    def start(name: str) -> Indexer:
+        semantics = Semantics(bench.store, models[name], reopen=lambda model: models[model.name])
+        return Indexer(bench.store, semantics, bench.clock)
+
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    first, second = start("old"), start("new")
+    for _ in range(3):
+        await first.run_once()
+        await second.run_once()
+    assert [len(models[name].seen) for name in ("old", "new")] == [3, 3]
+    await bench.put(make_document("late"))
+    await first.run_once()
+    assert await read_model(first) == "new"
+    assert models["new"].seen[-1].endswith("late.")
+    await start("old").run_once()
+    assert await read_model(second) == "old"
+    await second.run_once()
+    assert await bench.store.get_unembedded(NOTES, "old", 10) == []
+
+
+async def test_a_process_that_cannot_have_the_newer_model_embeds_nothing_and_takes_over_after_its_next_start() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    await bench.put(make_document("a"))
+    await bench.indexer.run_once()
+    await change_model(bench, ScriptedEmbedder("new")).run_once()
+    await bench.put(make_document("b"))
+    assert await bench.indexer.run_once() == 0
+    assert not await bench.semantics.is_outdated()
+    assert await bench.semantics.find_missing() == EmbeddingModel("new", 8)
+    again = Indexer(bench.store, Semantics(bench.store, bench.embedder), bench.clock)
+    assert await again.run_once() == 2
+    assert await bench.semantics.find_missing() is None
+
+
+async def test_what_is_written_while_the_model_changes_is_found_by_the_former_meanwhile() -> None:
+    bench = Bench(ScriptedEmbedder("old", poison=frozenset({"venom"})))
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    await bench.indexer.run_once()
+    indexer = change_model(bench, ScriptedEmbedder("new", poison=frozenset({"Note 2"})))
+    await indexer.run_once()
+    await bench.put(make_document("0", "Another text.", version=2), make_document("late"), make_document("x", "venom"))
+    bench.clock.advance(timedelta(seconds=1))
+    await indexer.run_once()
+    assert await bench.store.get_unembedded(NOTES, "old", 10) == ["x"]
+    assert await bench.store.get_unembedded(NOTES, "new", 10) == ["2"]
+
+
+async def test_vectors_of_a_change_that_was_given_up_are_removed() -> None:
+    bench = Bench(ScriptedEmbedder("old"))
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    await bench.indexer.run_once()
+    await change_model(bench, ScriptedEmbedder("new", poison=frozenset({"Note 2"}))).run_once()
+    assert await bench.store.get_embedded(NOTES, "new", ["0", "1", "2"]) == {"0", "1"}
+    back = change_model(bench, bench.embedder)
+    other = Lease("embedding", bench.store, bench.clock, Holder(host="elsewhere"))
+    await other.acquire()
+    await back.run_once()
+    assert await bench.store.get_embedded(NOTES, "new", ["0"]) == {"0"}
+    await other.release()
+    await bench.put(make_document("3"))
+    await back.run_once()
+    await back.run_once()
+    assert await bench.store.get_embedded(NOTES, "new", ["0", "1", "2"]) == frozenset()
+    assert await bench.store.get_embedded(NOTES, "old", ["0", "1", "2"]) == {"0", "1", "2"}
 
 
 async def test_the_loop_goes_on_after_trouble_and_wakes_at_the_bell() -> None:

@@ -12,6 +12,7 @@ from mcp.client import Client
 
 from refdesk.app import Desk
 from refdesk.cli.views_of_status import describe_embedding
+from refdesk.core.search.semantics import Semantics
 from refdesk.model import Principal
 from refdesk.server.mcp import Adapter, identify_local
 from sample_world.azure_updates.process import RunningEmulator, running_emulator
@@ -178,3 +179,17 @@ async def test_while_models_change_everything_says_how_far_it_is_and_search_goes
         assert (await desk.get_health()).change is None
         after = (await root("show_embeddings", {}))[1]
         assert (after["searchedBy"], after["embedded"], describe_embedding(after)) == ("new-8", 3, [])
+
+
+async def test_a_model_that_the_settings_do_not_provide_is_named_and_search_goes_by_words(desk: Desk) -> None:
+    base = await desk.get_base()
+    async with call_as(desk, "rest", "root", *ROOT) as root:
+        await root("store_knowledge", {"title": "Note", "body": "honey"})
+        await base.indexer.run_once()
+        await Semantics(base.knowledge_base.store, ScriptedEmbedder("newer-8")).adopt_wanted()
+        assert await base.indexer.run_once() == 0
+        health = await desk.get_health()
+        assert health.change is None
+        assert any("vectors are those of newer-8, which these settings" in problem for problem in health.problems)
+        found = (await root("search_knowledge", {"query": "honey"}))[1]
+        assert (len(found["results"]), "keyword matches" in found["notice"]) == (1, True)

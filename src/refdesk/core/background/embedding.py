@@ -10,34 +10,37 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
 from refdesk import errors
 from refdesk.core.background.batching import Rounds
+from refdesk.core.background.changing import ModelChange
 from refdesk.core.background.due import Lookout
+from refdesk.core.background.failures import FAILURE_KIND, make_key, read_failure
 from refdesk.core.background.leases import Holder, Lease
-from refdesk.core.search import passages
-from refdesk.model import Collection, Document, EmbeddedPassage, JsonValue, Metadata, MetadataKey, State
+from refdesk.core.background.vectors import embed_all
+from refdesk.core.search.semantics import GONE
+from refdesk.model import Collection, Document, JsonValue, Metadata, State
 from refdesk.protocols import EmbeddingJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refdesk.core.background.due import Blocked
+    from refdesk.core.background.failures import Failure
+    from refdesk.core.background.vectors import Embedded
     from refdesk.core.search.semantics import Semantics
     from refdesk.model import CollectionStatistics
-    from refdesk.protocols import Clock, Embedder, JobOutcome, JobQueue, Store, Transaction
+    from refdesk.protocols import Clock, JobOutcome, JobQueue, Store, Transaction
 
 logger = logging.getLogger(__name__)
 
-Embedded: TypeAlias = tuple[Document, list[EmbeddedPassage]]
 EmbeddingStatus: TypeAlias = Literal["ready", "pending", "failed"]
 
 LEASE = "embedding"
-FAILURE_KIND = "embedding_failure"
 MAX_ATTEMPTS = 5
 BATCH_DOCUMENTS = 16
 FIRST_RETRY_SECONDS = 10
@@ -68,24 +71,10 @@ CALM_SECONDS = 0.1
 MOST_HELD_SECONDS = 30.0
 """How long embedding gives way to writes that do not end."""
 
+MOST_SET_ASIDE = 0.1
+"""Of all documents may have been refused by a model that takes over: where it is more, something is wrong with it."""
+
 PROBE = "Is anybody there?"
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a document has no vectors."""
-
-    collection: Collection
-    id: str
-    reason: str
-    attempts: int
-    text_digest: str
-    retry_at: datetime | None
-
-    @property
-    def is_final(self) -> bool:
-        """Whether it is set aside until somebody retries or its text changes."""
-        return self.retry_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +113,11 @@ class Indexer:
     _all_done: tuple[str, str] | None = None
     _rounds: Rounds[Document, JobOutcome | None] = field(init=False, repr=False)
     _lookout: Lookout = field(init=False, repr=False)
+    _change: ModelChange = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._lookout = Lookout(self.store, self.clock)
+        self._change = ModelChange(self.store, self.clock, self.semantics)
         self._rounds = Rounds(self._embed_round, BATCH_DOCUMENTS)
 
     async def run(self) -> None:
@@ -142,12 +133,15 @@ class Indexer:
 
     async def run_once(self) -> int:
         """Embed everything that is due now, if no other process is at it; return how many documents were tried."""
+        if not await self.semantics.follow():
+            return 0
         # Taken before looking: what is written meanwhile is looked for the next time.
         present = (await self.store.get_change_mark(), self.semantics.wanted.model.name)
         if present == self._all_done:
             return 0
         if not await self._has_work() and not await self.semantics.is_outdated():
             self._all_done = None if await self.list_failures() else present
+            await self._change.tidy_up(self._make_lease())
             return 0
         lease = self._make_lease()
         if not await lease.acquire():
@@ -170,16 +164,16 @@ class Indexer:
             worked = await self.run_once()
             self.trouble = None
             return 0.0 if worked else IDLE_SECONDS
-        if not await self._has_work():
-            if await self.semantics.is_outdated():
-                await self.run_once()
+        if not await self.semantics.follow() or not await self._has_work():
             await self._stop_attending()
+            await self.run_once()
             self.trouble = None
             return IDLE_SECONDS
         lease = self._make_lease()
         if not await lease.acquire():
             return IDLE_SECONDS
         self._attends = True
+        await self._change.keep_up(lease)
         jobs, is_all = await self._list_jobs()
         is_handed_out = await self.queue.enqueue(jobs)
         if late := self._find_late(jobs):
@@ -193,6 +187,8 @@ class Indexer:
         Raises:
             EmbedderError: The embedder is down; the document is not to blame.
         """
+        if not await self.semantics.follow():
+            raise errors.EmbedderError(GONE)
         collection = Collection(job.org, job.toolset)
         [document] = await self.store.get_documents(collection, [job.id])
         if document is None or document.state is State.WITHDRAWN:
@@ -225,13 +221,15 @@ class Indexer:
             if (orgs is None or failure.collection.org in orgs) and toolset in (None, failure.collection.toolset)
         ]
         async with self.store.transaction() as transaction:
-            await transaction.remove_metadata([_failure_key(f.collection, f.id) for f in failures])
+            await transaction.remove_metadata([make_key(f.collection, f.id) for f in failures])
         self.semantics.doorbell.ring()
         return len(failures)
 
     async def list_failures(self) -> list[Failure]:
-        """Return what could not be embedded, next to be tried first, those set aside last."""
-        return [_failure(record) for record in await self.store.list_metadata(FAILURE_KIND, limit=10_000)]
+        """Return what the wanted model could not embed, next to be tried first, those set aside last."""
+        model = self.semantics.wanted.model.name
+        failures = [read_failure(record) for record in await self.store.list_metadata(FAILURE_KIND, limit=10_000)]
+        return [failure for failure in failures if failure.model == model]
 
     async def count_pending(self) -> int:
         """Return how many documents, not withdrawn, have no vectors of the wanted model yet."""
@@ -338,6 +336,7 @@ class Indexer:
     async def _drain(self, lease: Lease) -> int:
         tried, looked = 0, anyio.current_time()
         while due := await self._find_due(LISTED_DOCUMENTS):
+            await self._change.keep_up(lease)
             look_again = anyio.current_time() + (anyio.current_time() - looked) / LOOKING_SHARE
             while due:
                 [collection, *_] = self._take_turns(list(due))
@@ -355,13 +354,24 @@ class Indexer:
         return tried
 
     async def _adopt_when_complete(self) -> None:
-        if not await self.semantics.is_outdated() or await self.list_failures():
+        if not await self.semantics.is_outdated() or not await self._is_through():
             return
         # What another process wants instead may have been adopted meanwhile, and vectors of this model removed.
         self._lookout.forget()
         if not await self._has_work():
             old = await self.semantics.adopt_wanted()
             logger.info("embedding model adopted", extra={"model": self.semantics.wanted.model.name, "old": str(old)})
+
+    async def _is_through(self) -> bool:
+        """Return whether nothing that failed is to be tried again by itself, and little was set aside.
+
+        A document that the wanted model refuses must not keep the others from it for ever.
+        """
+        failures = [failure for failure in await self.list_failures() if await self._is_current(failure)]
+        if not failures:
+            return True
+        documents = sum(one.documents for one in await self.count())
+        return all(each.is_final for each in failures) and len(failures) <= max(1, documents * MOST_SET_ASIDE)
 
     async def _list_blocked(self) -> Blocked:
         now = self.clock.now()
@@ -372,14 +382,18 @@ class Indexer:
         return {collection: frozenset(ids) for collection, ids in blocked.items()}
 
     async def _must_wait(self, document: Document) -> bool:
-        record = await self.store.get_metadata(_failure_key(document.collection, document.id))
-        if record is None or record.value["text_digest"] != document.text_digest:
+        record = await self.store.get_metadata(make_key(document.collection, document.id))
+        if record is None or not self._is_of(read_failure(record), document):
             return False
         return record.due_at is None or record.due_at > self.clock.now()
 
     async def _is_current(self, failure: Failure) -> bool:
         [document] = await self.store.get_documents(failure.collection, [failure.id])
-        return document is not None and document.text_digest == failure.text_digest
+        return document is not None and document.state is not State.WITHDRAWN and self._is_of(failure, document)
+
+    def _is_of(self, failure: Failure, document: Document) -> bool:
+        """Return whether it is the present text that failed, by the wanted model."""
+        return (failure.text_digest, failure.model) == (document.text_digest, self.semantics.wanted.model.name)
 
     async def _embed(self, lease: Lease, collection: Collection, ids: Sequence[str]) -> bool:
         documents = [document for document in await self.store.get_documents(collection, ids) if document is not None]
@@ -408,7 +422,7 @@ class Indexer:
             await transaction.put_vectors(document.collection, document.id, model, document.text_digest, own)
             for document, own in embedded
         ]
-        await transaction.remove_metadata([_failure_key(document.collection, document.id) for document, _ in embedded])
+        await transaction.remove_metadata([make_key(document.collection, document.id) for document, _ in embedded])
         if self.make_note is not None:
             notes = [self.make_note(document) for (document, _), is_kept in zip(embedded, kept, strict=True) if is_kept]
             await transaction.put_metadata([note for note in notes if note is not None])
@@ -416,7 +430,7 @@ class Indexer:
 
     async def _embed_documents(self, documents: Sequence[Document]) -> list[Embedded]:
         try:
-            return await _embed_all(self.semantics.wanted, documents)
+            return await embed_all(self.semantics.wanted, documents)
         except errors.EmbedderError:
             return await self._embed_one_by_one(documents)
 
@@ -425,21 +439,22 @@ class Indexer:
         done: list[Embedded] = []
         for document in documents:
             try:
-                done += await _embed_all(self.semantics.wanted, [document])
+                done += await embed_all(self.semantics.wanted, [document])
             except errors.EmbedderError as error:
                 await self.semantics.wanted.embed_passages([PROBE])
                 await self._note_failure(document, error.message)
         return done
 
     async def _note_failure(self, document: Document, reason: str) -> None:
-        key = _failure_key(document.collection, document.id)
+        key = make_key(document.collection, document.id)
         async with self.store.transaction() as transaction:
             record = await transaction.get_metadata(key)
-            is_same = record is not None and record.value["text_digest"] == document.text_digest
-            attempts = 1 + (_failure(record).attempts if record is not None and is_same else 0)
+            before = read_failure(record) if record is not None else None
+            attempts = 1 + (before.attempts if before is not None and self._is_of(before, document) else 0)
             wait = timedelta(seconds=FIRST_RETRY_SECONDS * 4 ** (attempts - 1))
             value: dict[str, JsonValue] = {"toolset": document.collection.toolset, "id": document.id}
             value |= {"reason": reason, "attempts": attempts, "text_digest": document.text_digest}
+            value["model"] = self.semantics.wanted.model.name
             due_at = None if attempts >= MAX_ATTEMPTS else self.clock.now() + wait
             await transaction.put_metadata([Metadata(key, value, due_at=due_at)])
         logger.warning("document not embedded", extra={"document": document.id, "attempts": attempts})
@@ -457,41 +472,12 @@ async def get_statuses(
     embedder = await semantics.get_active() or semantics.wanted
     embedded = await store.get_embedded(collection, embedder.model.name, ids)
     waiting = [id for id in ids if id not in embedded]
-    records = await store.get_many_metadata([_failure_key(collection, id) for id in waiting]) if waiting else []
-    final = {_failure(record).id for record in records if record is not None and _failure(record).is_final}
+    records = await store.get_many_metadata([make_key(collection, id) for id in waiting]) if waiting else []
+    failures = [read_failure(record) for record in records if record is not None]
+    final = {each.id for each in failures if each.is_final and each.model == semantics.wanted.model.name}
     return ["ready" if id in embedded else "failed" if id in final else "pending" for id in ids]
-
-
-async def _embed_all(embedder: Embedder, documents: Sequence[Document]) -> list[Embedded]:
-    cuts = [passages.split(document.title, document.body) for document in documents]
-    texts = [
-        passages.embedding_text(document.title, document.body, cut)
-        for document, own in zip(documents, cuts, strict=True)
-        for cut in own
-    ]
-    vectors = iter(await embedder.embed_passages(texts))
-    return [
-        (document, [EmbeddedPassage(start, end, next(vectors)) for start, end in own])
-        for document, own in zip(documents, cuts, strict=True)
-    ]
 
 
 def _count(statistics: CollectionStatistics, model: str) -> Count:
     living = sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
     return Count(statistics.collection, living, statistics.embedded.get(model, 0))
-
-
-def _failure_key(collection: Collection, id: str) -> MetadataKey:
-    return MetadataKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
-
-
-def _failure(record: Metadata) -> Failure:
-    value = record.value
-    return Failure(
-        collection=Collection(record.key.org, str(value["toolset"])),
-        id=str(value["id"]),
-        reason=str(value["reason"]),
-        attempts=int(str(value["attempts"])),
-        text_digest=str(value["text_digest"]),
-        retry_at=record.due_at,
-    )

@@ -103,7 +103,9 @@ class Upkeep(Protocol):
 async def measure(indexers: Sequence[Indexer], orgs: frozenset[str] | None) -> EmbeddingState:
     """Return how far embedding is in several stores, which share their embedder."""
     wanted, found = indexers[0].semantics.wanted.model, [await _count(each, orgs) for each in indexers]
-    active = await indexers[0].semantics.get_active()
+    searched = [(await each.semantics.get_active(), await each.semantics.is_outdated()) for each in indexers]
+    # Each store changes by itself: as long as one does, that is what is said.
+    active = next((embedder for embedder, is_outdated in searched if is_outdated), searched[0][0])
     failures = [failure for each in indexers for failure in await each.list_failures()]
     return EmbeddingState(
         wanted.name,

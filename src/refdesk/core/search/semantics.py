@@ -8,7 +8,8 @@ wanted model becomes the active one and the old vectors go.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -20,7 +21,7 @@ from refdesk.core.search import cosines
 from refdesk.core.search.analysis import analyse
 from refdesk.core.search.languages import recognise
 from refdesk.core.search.question_vectors import QuestionVectors
-from refdesk.model import SHARED_ORG, CosineScale, EmbeddingModel, Metadata, MetadataKey, VectorQuery
+from refdesk.model import SHARED_ORG, CosineScale, EmbeddingModel, Metadata, MetadataKey, Vector, VectorQuery
 
 if TYPE_CHECKING:
     from refdesk.model import JsonValue
@@ -41,8 +42,13 @@ MISSING_MEANING: Mapping[SemanticStatus, str] = {
 }
 """What to say, by `SemanticStatus`, of an answer in which vectors took no part though they were to."""
 
+GONE = "The model whose vectors are searched is not available: check the settings that it needs."
+
 LOAD_SECONDS = 3.0
 """How long a search that needs it waits for a model to load, once; then keyword search must do."""
+
+QUESTION_SECONDS = 3.0
+"""How long a search waits for the embedding of its question; then keyword search must do."""
 
 TRUST_OF_UNKNOWN = 0.6
 """How much a model's vectors count in languages whose script it reads and which it does not know. Measured on two
@@ -62,6 +68,7 @@ class Semantics:
         reopen: Returns the embedder of another model, or `None` when it is no longer available.
         doorbell: Rung when a model should be loaded in the background.
         questions: The vectors of recent questions; stores whose embedder is the same can share it.
+        question_seconds: How long a search waits for an embedding; half of the time that it has is the most.
     """
 
     store: Store
@@ -69,14 +76,20 @@ class Semantics:
     reopen: Callable[[EmbeddingModel], Embedder | None] = lambda _: None
     doorbell: Doorbell = field(default_factory=Doorbell)
     questions: QuestionVectors = field(default_factory=QuestionVectors)
+    question_seconds: float = QUESTION_SECONDS
     _asked: bool = False
     _has_failed: bool = False
+    _was_active: EmbeddingModel | None = None
+    _is_overtaken: bool = False
     _old: Embedder | None = None
     _scales: dict[str, CosineScale | None] = field(default_factory=lambda: dict(cosines.KNOWN))
     _unmeasured: Embedder | None = None
 
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
-        """Return the vector of an org's question, or `None` and why. Never waits for a model to load."""
+        """Return the vector of an org's question, or `None` and why.
+
+        Never waits for a model to load, nor for a slow service longer than keyword search can wait for.
+        """
         if not analyse(text):
             return None, "wordless"
         embedder = await self.get_active()
@@ -89,7 +102,8 @@ class Semantics:
             self.doorbell.ring()
             return None, "unavailable" if self._has_failed else "loading"
         try:
-            vector = await self.questions.get(embedder, text, asker)
+            async with self._in_time():
+                vector = await self.questions.get(embedder, text, asker)
         except errors.EmbedderError as error:
             logger.warning("question not embedded", extra={"reason": error.message})
             return None, "unavailable"
@@ -97,6 +111,30 @@ class Semantics:
         if embedder.knows(recognise(text)):
             return VectorQuery(vector, embedder.model.name, scale=scale), "used"
         return VectorQuery(vector, embedder.model.name, TRUST_OF_UNKNOWN), "used"
+
+    async def embed_found(self, texts: Sequence[str], asker: str) -> list[Vector]:
+        """Return the vectors of texts that a source without vectors found for an org, in order.
+
+        Raises:
+            EmbedderError: They could not be embedded in the time that a search has for it.
+        """
+        embedder = await self.get_active()
+        if embedder is None:
+            raise errors.EmbedderError(GONE)
+        async with self._in_time():
+            return await self.questions.get_passages(embedder, texts, asker)
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncGenerator[None]:
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        seconds = min(self.question_seconds, left / 2)
+        try:
+            with anyio.fail_after(seconds):
+                yield
+        except TimeoutError as error:
+            raise errors.EmbedderError(
+                f"The embedding model gave no answer within {seconds:.1f} s; try again."
+            ) from error
 
     async def get_active(self) -> Embedder | None:
         """Return the embedder of the active model; the wanted one when none is active yet."""
@@ -109,15 +147,18 @@ class Semantics:
 
     async def get_ready(self) -> Embedder | None:
         """Return the active embedder once its model is in memory, or after `LOAD_SECONDS` as it is."""
+        with anyio.move_on_after(LOAD_SECONDS):
+            await self.load()
+        return await self.get_active()
+
+    async def load(self) -> None:
+        """Return once the active model is in memory or has failed to load, which the log says: words must do then."""
         embedder = await self.get_active()
-        if embedder is None or embedder.is_ready:
-            return embedder
-        try:
-            with anyio.move_on_after(LOAD_SECONDS):
+        if embedder is not None and not embedder.is_ready:
+            try:
                 await self._load(embedder)
-        except errors.RefdeskError as error:
-            logger.warning("model not loaded", extra={"reason": error.message})
-        return embedder
+            except errors.RefdeskError as error:
+                logger.warning("model not loaded", extra={"reason": error.message})
 
     async def load_if_asked(self) -> None:
         """Load the active model if a query has needed it since the last call."""
@@ -160,9 +201,33 @@ class Semantics:
             self._scales[name] = _read_scale(record)
         return self._scales[name]
 
+    async def follow(self) -> bool:
+        """Return whether this process may embed by the wanted model; where that was the active one and another process
+        has changed it since, the newer one becomes the wanted one here, too.
+
+        So processes whose settings differ do not change the model back and forth for ever: who started last decides.
+        Where the settings do not provide the newer model, this process embeds nothing.
+        """
+        active = await self._read_active(self.store)
+        if active is None or active == self.wanted.model:
+            self._was_active, self._is_overtaken = active, False
+            return True
+        if self._was_active != self.wanted.model:
+            return True
+        newer = await self.get_active()
+        if not self._is_overtaken:
+            logger.warning("another process has changed the embedding model", extra={"model": active.name})
+        self._is_overtaken = newer is None
+        self.wanted = newer or self.wanted
+        return newer is not None
+
     async def is_outdated(self) -> bool:
-        """Return whether the active model is not the wanted one."""
-        return await self._read_active(self.store) != self.wanted.model
+        """Return whether the active model is to be changed to the wanted one."""
+        return not self._is_overtaken and await self._read_active(self.store) != self.wanted.model
+
+    async def find_missing(self) -> EmbeddingModel | None:
+        """Return the active model where these settings do not provide it, so that search goes by words; else `None`."""
+        return await self._read_active(self.store) if await self.get_active() is None else None
 
     async def adopt_wanted(self) -> EmbeddingModel | None:
         """Make the wanted model the active one and drop the old one's vectors; return the old one if there was any.
@@ -177,6 +242,7 @@ class Semantics:
             await transaction.put_metadata([Metadata(_ACTIVE, value)])
             if active is not None:
                 await transaction.remove_vectors(active.name)
+        self._was_active, self._old = self.wanted.model, None
         return active
 
     async def _read_active(self, reader: Reader) -> EmbeddingModel | None:

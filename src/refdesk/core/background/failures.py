@@ -1,0 +1,52 @@
+"""What could not be embedded: by which model, why, how often it was tried, and when it is tried again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from refdesk.model import Collection, MetadataKey
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from refdesk.model import Metadata
+
+FAILURE_KIND = "embedding_failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a document has no vectors of a model; what one refuses another may take."""
+
+    collection: Collection
+    id: str
+    model: str
+    reason: str
+    attempts: int
+    text_digest: str
+    retry_at: datetime | None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is set aside until somebody retries or its text changes."""
+        return self.retry_at is None
+
+
+def make_key(collection: Collection, id: str) -> MetadataKey:
+    """Return under what the failure of a document is kept."""
+    return MetadataKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
+
+
+def read_failure(record: Metadata) -> Failure:
+    """Return what a record says."""
+    value = record.value
+    return Failure(
+        collection=Collection(record.key.org, str(value["toolset"])),
+        id=str(value["id"]),
+        model=str(value.get("model", "")),
+        reason=str(value["reason"]),
+        attempts=int(str(value["attempts"])),
+        text_digest=str(value["text_digest"]),
+        retry_at=record.due_at,
+    )
