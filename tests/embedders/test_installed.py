@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,6 +243,8 @@ def test_all_is_embedded_anew_while_the_command_waits(folder: Path, tmp_path: Pa
         (("install", "nowhere"), "There is no nowhere"),
         (("install", "FOLDER", "--name", "../up"), "cannot be a model's name"),
         (("install", "FOLDER", "--name", "all-minilm-l6-v2-int8"), "cannot be a model's name"),
+        (("install", "FOLDER", "--name", "in-use"), "cannot be a model's name"),
+        (("install", "FOLDER", "--name", "re-ranks"), "cannot be a model's name"),
         (("install", "FOLDER", "--name", "x", "--sha256", "00"), "The model's SHA-256 is "),
         (("install", "EMPTY"), "holds no model.onnx"),
         (("install", "BROKEN"), "The tokenizer cannot be read"),
@@ -267,6 +269,41 @@ def test_what_cannot_be_is_said_and_leaves_nothing(
     assert said in done.stderr
     assert list_installed(home) == []
     assert not [*home.glob("models/*")]
+
+
+@pytest.mark.parametrize("pack", [put_into_zip, put_into_tar])
+def test_a_damaged_archive_is_said_and_leaves_nothing(
+    folder: Path, tmp_path: Path, pack: Callable[[Path, Path], Path]
+) -> None:
+    archive = pack(folder, tmp_path / "archive")
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    archive.write_bytes(content)
+    done = run(tmp_path / "home", "install", str(archive))
+    assert done.exit_code == 2
+    assert f"{archive} cannot be read" in done.stderr
+    assert not [*(tmp_path / "home" / "models").glob("*")]
+
+
+def test_a_tokenizer_of_the_wrong_model_is_an_error_of_the_embedder(folder: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "model.onnx").write_bytes((folder / "onnx" / "model.onnx").read_bytes())
+    words = {"type": "WordLevel", "vocab": {"[UNK]": 0, "zebra": 99_999_999}, "unk_token": "[UNK]"}
+    (wrong / "tokenizer.json").write_text(
+        json.dumps({"version": "1.0", "pre_tokenizer": {"type": "Whitespace"}, "added_tokens": [], "model": words})
+    )
+    manifest = install(str(wrong), tmp_path, name="mine")
+    encoder = InstalledEmbedder(tmp_path, manifest)._load()  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(errors.EmbedderError, match="choose another"):
+        encoder.encode("a zebra", 256)
+
+
+def test_a_repository_out_of_reach_is_not_said_to_be_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(errors.SourceError, match="cannot be read"):
+        install("owner/name", tmp_path)
 
 
 def test_a_file_that_changed_is_not_loaded(folder: Path, tmp_path: Path) -> None:

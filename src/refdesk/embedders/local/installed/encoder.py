@@ -40,7 +40,17 @@ class _Model:
         self._inputs = {each.name for each in self._session.get_inputs()}
 
     def run(self, text: str, second: str | None = None) -> NDArray[np.float32]:
-        """Return the first output for a text, or for two that are read together."""
+        """Return the first output for a text, or for two that are read together.
+
+        Raises:
+            EmbedderError: The model cannot take it, such as a piece that only its tokenizer knows.
+        """
+        try:
+            return self._run(text, second)
+        except Exception as error:  # both libraries raise bare exceptions of their own
+            raise EmbedderError(f"The model cannot read a text, so choose another: {error}") from error
+
+    def _run(self, text: str, second: str | None) -> NDArray[np.float32]:
         read = self._tokenizer.encode(text, second)
         numbers = {
             "input_ids": np.array([read.ids], dtype=np.int64),

@@ -6,11 +6,13 @@ A model is whole in its folder or not there at all: it is put together beside it
 from __future__ import annotations
 
 import hashlib
+import lzma
 import re
 import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,8 +24,10 @@ from refdesk import errors
 from refdesk.embedders.local.installed.layout import CONFIGS, Layout, read_layout
 from refdesk.embedders.local.installed.manifest import (
     FOLDER,
+    IN_USE,
     MODEL_FILE,
     PACKAGED,
+    RERANKS,
     TOKENIZER_FILE,
     Manifest,
     get_folder,
@@ -32,6 +36,9 @@ from refdesk.embedders.local.installed.manifest import (
 
 MOST_BYTES = 4 << 30
 """Of one file; a sentence encoder that runs on a processor is far below."""
+
+MOST_TOKENIZER_BYTES = 256 << 20
+"""It is parsed whole; that of a hundred languages has 17 MB."""
 
 MODELS = ("onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx", "model_quantized.onnx", "model.onnx")
 """Where repositories keep the model: that in int8 first, which is as good and three times as fast."""
@@ -67,7 +74,11 @@ def install(source: str, home: Path, *, name: str | None = None, sha256: str | N
     """
     called = _choose_name(name, source)
     (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _open_source(source) as opened, tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".") as temporary:
+    with (
+        _explaining(source),
+        _open_source(source) as opened,
+        tempfile.TemporaryDirectory(dir=home / FOLDER, prefix=".") as temporary,
+    ):
         folder = Path(temporary) / called
         folder.mkdir(mode=0o700)
         digests = _copy(opened, folder)
@@ -93,11 +104,22 @@ def _choose_name(name: str | None, source: str) -> str:
     for ending in _ARCHIVES:
         base = base.removesuffix(ending)
     called = name if name is not None else re.sub(r"[^a-z0-9._-]+", "-", base).strip("-._")
-    if not _NAME.fullmatch(called) or called == PACKAGED:
+    if not _NAME.fullmatch(called) or called in (PACKAGED, IN_USE, RERANKS):
         raise errors.InvalidInputError(
             f"{called!r} cannot be a model's name: use letters, digits, dots and hyphens, such as --name bge-small."
         )
     return called
+
+
+@contextmanager
+def _explaining(source: str) -> Generator[None]:
+    """Let what is wrong with an archive be an error of the input, of whichever class its library raises."""
+    try:
+        yield
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
+        raise errors.InvalidInputError(
+            f"{source} cannot be read ({error}): get it again, or unpack it and name the folder."
+        ) from error
 
 
 @contextmanager
@@ -151,7 +173,7 @@ def _download(repository: str) -> Source:
     """Return the files of a Hugging Face repository that a model needs, once they are in that library's cache."""
     try:
         from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
-        from huggingface_hub.errors import EntryNotFoundError
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ImportError as error:
         raise errors.MissingDependencyError(
             f"To install from a repository takes the package {error.name}: install refdesk[models]."
@@ -161,6 +183,8 @@ def _download(repository: str) -> Source:
         for name in names:
             try:
                 yield name, Path(hf_hub_download(repository, name))
+            except LocalEntryNotFoundError:
+                raise  # a subclass of the other: the service is out of reach, which says nothing of the file
             except EntryNotFoundError:
                 continue
 
@@ -196,13 +220,14 @@ def _find(source: Source, wanted: str) -> str | None:
 
 
 def _copy_file(open_file: Callable[[], IO[bytes]], target: Path) -> str:
-    digest, left = hashlib.sha256(), MOST_BYTES
+    most = MOST_TOKENIZER_BYTES if target.name == TOKENIZER_FILE else MOST_BYTES
+    digest, left = hashlib.sha256(), most
     target.touch(mode=0o600)
     with open_file() as source, target.open("wb") as copy:
         while block := source.read(1 << 20):
             left -= len(block)
             if left < 0:
-                raise errors.InvalidInputError(f"{target.name} is larger than {MOST_BYTES >> 30} GB.")
+                raise errors.InvalidInputError(f"{target.name} is larger than {most >> 20:,} MB.")
             digest.update(block)
             copy.write(block)
     return digest.hexdigest()
