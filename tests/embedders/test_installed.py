@@ -295,7 +295,7 @@ def test_a_tokenizer_of_the_wrong_model_is_an_error_of_the_embedder(folder: Path
     )
     manifest = install(str(wrong), tmp_path, name="mine")
     encoder = InstalledEmbedder(tmp_path, manifest)._load()  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(errors.EmbedderError, match="choose another"):
+    with pytest.raises(errors.EmbedderError, match="choose another with refdesk models"):
         encoder.encode("a zebra", 256)
 
 

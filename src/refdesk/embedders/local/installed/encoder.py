@@ -48,7 +48,9 @@ class _Model:
         try:
             return self._run(text, second)
         except Exception as error:  # both libraries raise bare exceptions of their own
-            raise EmbedderError(f"The model cannot read a text, so choose another: {error}") from error
+            raise EmbedderError(
+                f"The model cannot be run on a text, so choose another with refdesk models: {error}"
+            ) from error
 
     def _run(self, text: str, second: str | None) -> NDArray[np.float32]:
         read = self._tokenizer.encode(text, second)
