@@ -244,7 +244,7 @@ def test_a_version_that_is_not_there_is_said(home: Path) -> None:
 
 def test_the_doctor_tells_what_learns(tmp_path: Path) -> None:
     for variables, found in (
-        ({}, "none: skills are learned by rules-7, without a key"),
+        ({}, "none: skills are learned by rules-8, without a key"),
         ({"REFDESK_LANGUAGE_MODEL": "openai"}, "openai-gpt-5-mini is asked"),
     ):
         checks = json.loads(refdesk(tmp_path, ["doctor", "--json"], **variables).stdout)["checks"]

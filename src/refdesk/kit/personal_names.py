@@ -58,7 +58,9 @@ _SIGNED = regex.compile(
     regex.VERBOSE,
 )
 _ASKS = regex.compile(
-    r"\bname\b(?!\s(?:of\ the\ (?:app|product|file|device|company|printer|plan|venue|hotel|restaurant)))|名前"
+    r"\bname\b(?!\s(?:of\ the\ (?:app|product|file|device|company|printer|plan|venue|hotel|restaurant)))"
+    r"|名前|氏名|姓名|名字|\b(?:nombre|nom|nome|naam|(?:vor|nach|achter|voor)na(?:me|am)|imię|nazwisk\p{L}+|apellidos?"
+    r"|cognome|prénom)\b"
     r"|\bwho\ am\ i\ (?:speaking|talking)|\bspell\b",
     regex.IGNORECASE | regex.VERBOSE,
 )
@@ -139,9 +141,13 @@ def mask_names(text: str, names: Iterable[str]) -> str:
 
 
 def _find_answered(text: str) -> Iterator[str]:
-    match = _ANSWER.match(text.strip())
-    if match and (name := _trim(match["name"] or match["small"] or "", loose=True)):
-        yield name
+    """Yield the name that answers the question for it, be it one of several lines that were sent at once."""
+    for line in text.strip().splitlines():
+        match = _ANSWER.match(line.strip())
+        if match and (match["name"] or line.strip() == text.strip()):
+            if name := _trim(match["name"] or match["small"], loose=True):
+                yield name
+            return
 
 
 def _trim(name: str, loose: bool = False) -> str:

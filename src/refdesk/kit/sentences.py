@@ -8,6 +8,7 @@ from functools import lru_cache
 import regex
 
 from refdesk.core.machine_orders import is_order
+from refdesk.kit import phrases
 
 MAX_REMEMBERED = 8192
 """Texts whose sentences are kept in memory: a refinement reads again what the ones before have read."""
@@ -18,6 +19,13 @@ MAX_SENTENCE = 240
 _END = regex.compile(
     r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|e\.g|i\.e|approx|Inc|Ltd)\.)\s+|(?<=[。！？])\s*|\n+"
 )
+_WRAPPED = regex.compile(
+    r"""(?<=[^\n]{50}(?<![.!?:;…。！？\s]))[ \t]*\n[ \t]*(?=\p{Ll})
+    | (?<=[\p{L}\d,\])'"’”])[ \t]*\n[ \t]*(?=(?:that|which|and|or|of|for|with|but|because|as|than|until|from|by)\b)""",
+    regex.VERBOSE,
+)
+"""Where a line was broken within a sentence: after a long one, or before a word that goes on with it."""
+
 _ASSENT = r"""(?:no|right)(?=[,.!?:;–…](?!\d)|\ -|$|\s+(?:i|we|you|he|she|it|they|this|that|there|these|those|the|my|our
     |your|i['’]\p{L}+|\p{L}+n['’]t|is|was|are|did|not|still|but|and|so|please|sorry|thanks?|let|just|because|when|where|what
     |how|why)\b)"""
@@ -27,11 +35,10 @@ _GREETING = regex.compile(
     rf"""^(?:(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|ok|okay
     |so(?!\ far\b)|well|oh|um|yes|yeah|yep|sure|nope|thanks|thank\ you|sorry(?!\ \p{{L}})|great|alright|perfect
     |excellent|awesome|no\ (?:problem|worries)(?=[,.!;:–…]|\ -|$)|welcome(?=[,.!:;–…]|$|\ (?:to|back)\b)
-    |hallo|hola|bonjour|bonsoir|salut|ciao|buongiorno|guten\ (?:morgen|tag|abend)|bom\ dia
-    |buen[oa]s\ (?:d[ií]as|tardes|noches))
+    |(?-x:{phrases.write_greetings()}))
     (?:\ (?:there|again|everyone|all|ai|assistant|team|support|sir|madam|very\ much|so\ much))?
     | {_ASSENT})(?:(?:[\s,.!?:;–…]|-+(?![\p{{L}}\d]))+|$)
-    |(?:こんにちは|こんばんは|おはようございます|もしもし|你好|您好)[\s、。，！？,.!?]*)+""",
+    |(?-x:{phrases.write_unspaced_greetings()})(?:[\s、。，！？,.!?]+|$))+""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _CIVIL = regex.compile(
@@ -49,13 +56,24 @@ _CIVIL = regex.compile(
     | no\ problem(?:\ at\ all)? | glad\ .{0,40}
     | (?:thank|thanks|thx|cheers|appreciate|much\ appreciated)\b.{0,60}
     | (?:i'?m\ |i\ am\ |we'?re\ |we\ are\ )?(?:so\ |very\ |really\ |truly\ )?sorry\ (?:to\ hear|about|for)\b.{0,60}
-    | one\ moment.{0,30} | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
+    | (?:(?:that['’]?s|that\ is)\ )?(?:great|good|glad|nice|happy|lovely|wonderful)?\ ?to\ hear\b.{0,40}
+    | one\ moment.{0,30} | (?:please\ )?(?:hold\ on|bear\ with\ (?:me|us)|hang\ on|stand\ by)\b.{0,40}
+    | (?:please\ )?take\ your\ time\b.{0,40} | (?:please\ )?(?:feel\ free|do(?:n['’]t
+        |\ not)\ hesitate)\ to\ (?:reach|contact|ask|let|call|write|get|message).{0,60}
+    | (?:it['’]?s\ |it\ is\ |it\ was\ )?(?:a|my)\ pleasure\b.{0,50} | not\ (?:a\ )?problem\b.{0,10}
+        | safe\ (?:travels?|journey|trip)\b.{0,20}
+    | (?:please\ )?let\ me\ (?:just\ |quickly\ )?(?:check|look|see|have\ a\ look|take\ a\ look
+        |retrieve)(?:\ (?:that|this|it|into\ (?:it|this|that)|up|on\ that
+      |that\ information|the\ details))*(?:\ for\ you)?(?:\ now|\ quickly|\ right\ away)?
+    | (?:i\ )?(?:will|won['’]?t|can|do|did|don['’]?t|shall) | i(?:['’]m|\ am)\ here\ to\ (?:help|assist)\b.{0,40}
+    | i\ (?:completely\ |totally\ |fully\ )?understand\ (?:your|the|how|that\ this)\b.{0,60}
+        | (?:just\ )?a\ (?:moment|second|minute).{0,20} | take\ care | none | how\ are\ you.{0,30}
     | (?:i\ )?(?:see|understand|got\ it|agree|did|done)\b[\s,.!]*(?:thank.{0,40})?
     | (?:(?:so\ )?(?:lovely|cool|fine|nice|brilliant|phew|wow|yay|great|super)[\s,.!]*)+
       (?:(?:find|catch|news|job|one|work|thanks?|thx|ty)\b.{0,40})?
     | (?:phew|wow|yay|and)?[\s,.!]*good\ luck\b.{0,40}
     | (?:(?:kind|best|warm|warmest|with\ kind)\ )?regards | (?:yours\ )?(?:sincerely|faithfully|truly)
-    | mit\ freundlichen\ grüßen | i\ hope\ (?:you|this|all|everything)\b.{0,40} | (?:please\ )?advise
+    | i\ hope\ (?:you|this|all|everything)\b.{0,40} | (?:please\ )?advise
     | here(?:'s|\ is|\ are)(?:\ (?:how|the\ steps|what\ (?:to\ do|you\ need\ to\ do)))?.{0,3}
     | let['’]?s\ see | let['’]?s\ (?:start|begin)(?:\ with\ (?:the|your|that|this)\b.{0,30})?
     | (?:it'?s|it\ is|that'?s|that\ is|(?:the|my)\ [\p{L}\ ]{2,20}\ is)?\s?[#\d][\w\-/:.]*
@@ -76,7 +94,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def _split(text: str) -> Iterator[str]:
-    for part in _END.split(text):
+    for part in _END.split(unwrap(text)):
         sentence = " ".join(part.split())
         if is_order(sentence) or not says_something(sentence):
             continue
@@ -88,7 +106,12 @@ def _split(text: str) -> Iterator[str]:
 @lru_cache(MAX_REMEMBERED)
 def split_all(text: str) -> tuple[str, ...]:
     """Return every sentence of a text as one line, pleasantries too."""
-    return tuple(sentence for part in _END.split(text) if (sentence := " ".join(part.split())))
+    return tuple(sentence for part in _END.split(unwrap(text)) if (sentence := " ".join(part.split())))
+
+
+def unwrap(text: str) -> str:
+    """Return a text with the lines of a sentence joined that was wrapped: the next goes on in lower case."""
+    return _WRAPPED.sub(" ", text) if "\n" in text else text
 
 
 def drop_greeting(sentence: str) -> str:
@@ -99,7 +122,12 @@ def drop_greeting(sentence: str) -> str:
 def says_something(sentence: str) -> bool:
     """Return whether a sentence is more than a pleasantry, a name, a number or a masked value."""
     bare = _MASKED.sub("", sentence)
-    return sum(map(str.isalpha, bare)) >= 2 and not _CIVIL.match(bare.strip())
+    return sum(map(str.isalpha, bare)) >= 2 and not _CIVIL.match(bare.strip()) and not phrases.is_whole("CIVIL", bare)
+
+
+def asks(text: str) -> bool:
+    """Return whether a question mark is in a text."""
+    return "?" in text or "？" in text
 
 
 def is_unspaced(text: str) -> bool:

@@ -38,7 +38,7 @@ async def test_a_manifest_tells_name_digest_size_and_where_the_skill_comes_from(
     assert file.sha256 == hashlib.sha256(file.text.encode()).hexdigest()
     origin = manifest.frontmatter["metadata"]
     assert isinstance(origin, dict)
-    assert (origin["skill-id"], origin["made-by"], origin["author"]) == (id, "rules-7", "ann")
+    assert (origin["skill-id"], origin["made-by"], origin["author"]) == (id, "rules-8", "ann")
     assert "## Steps\n\n1. **Do:** Ask for" in file.text
 
 

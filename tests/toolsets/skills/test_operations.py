@@ -56,7 +56,7 @@ async def test_a_playbook_has_its_sections_and_says_how_it_stands(desk: Desk) ->
     assert "1. **Do:** Ask for the customer's order number.\n   **Check:** " in resolution
     assert "**Say:** I have changed the name under Billing" in resolution
     assert "Version 1 · confidence 0.50 (0 uses, 0 confirmed) · product area: billing" in resolution
-    assert "made by rules-7" in resolution
+    assert "made by rules-8" in resolution
 
 
 async def test_no_answer_carries_a_vector(desk: Desk) -> None:

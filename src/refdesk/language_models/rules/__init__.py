@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from refdesk.model import Vector
     from refdesk.playbooks import Case, EmbedTexts, Grouping, SkillDraft
 
-NAME = "rules-7"
+NAME = "rules-8"
 """Raised whenever the same cases would give another skill."""
 
 

@@ -11,7 +11,9 @@ from math import log
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import regex
 
+from refdesk.kit import sentences
 from refdesk.language_models.rules.moves import Kind, get_terms
 from refdesk.language_models.rules.orders import differ, leave_values, read_order
 
@@ -53,6 +55,9 @@ MAX_TEXTS = 700
 
 MAX_CHOICES = 4
 """Values of an argument that can be kinds of a call, such as Check and Book."""
+
+
+MAX_CHOICE_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[
     keys = sorted(by_key, key=lambda key: -len(by_key[key]))
     compared, alone = keys[:MAX_TEXTS], keys[MAX_TEXTS:]
     similar, same = _compare([by_key[key] for key in compared], [terms.split() for terms, _ in compared], vectors)
-    asks = np.array([any("?" in move.text for move in by_key[key]) for key in compared], dtype=bool)
+    asks = np.array([any(sentences.asks(move.text) for move in by_key[key]) for key in compared], dtype=bool)
     similar = np.where(asks[:, None] == asks[None, :], similar, similar * UNLIKE)
     similar[_find_different([order for _, order in compared])] = APART
     sizes = np.array([len(by_key[key]) for key in compared], dtype=np.float64)
@@ -232,6 +237,8 @@ def _find_choice(calls: Sequence[Move]) -> str | None:
         values = Counter(call.arguments.get(name, "") for call in calls)
         if not 2 <= len(values) <= MAX_CHOICES or count < len(calls) / 2 or min(values.values()) < 2:
             continue
+        if not all(map(_is_choice, values)):
+            continue
         by_case: dict[int, set[str]] = defaultdict(set)
         for call in calls:
             by_case[call.case].add(call.arguments.get(name, ""))
@@ -239,3 +246,8 @@ def _find_choice(calls: Sequence[Move]) -> str | None:
         if changed * 4 >= len(by_case) and changed > changed_most:
             best, changed_most = name, changed
     return best
+
+
+def _is_choice(value: str) -> bool:
+    """Return whether a value can name a kind of a call: a word or a few, and nothing that only one case has."""
+    return len(value.split()) <= MAX_CHOICE_WORDS and regex.search(r"[\d\[]", value) is None

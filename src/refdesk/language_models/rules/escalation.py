@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from refdesk.kit import sentences
-from refdesk.language_models.rules.problems import ESCALATING
+from refdesk.language_models.rules.problems import escalates
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Turn
@@ -26,8 +26,8 @@ def describe(conversations: Sequence[Sequence[Turn]]) -> str:
 
 def _find(conversation: Sequence[Turn]) -> str:
     for turn in conversation:
-        if turn.speaker == "agent" and ESCALATING.search(turn.text):
-            said = next((each for each in sentences.split(turn.text) if ESCALATING.search(each)), "")
+        if turn.speaker == "agent" and escalates(turn.text):
+            said = next((each for each in sentences.split(turn.text) if escalates(each)), "")
             if said:
                 return said
     return ""

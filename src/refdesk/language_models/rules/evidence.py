@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.core.machine_orders import is_order
-from refdesk.kit import sentences
+from refdesk.kit import phrases, sentences
 from refdesk.language_models.rules import imperatives
 from refdesk.language_models.rules.moves import get_terms
 
@@ -31,18 +31,24 @@ _MASKED = regex.compile(r"\[[^\[\]\n]{1,40}\]")
 _REFUSAL = regex.compile(
     r"""\b(?:don'?t\ (?:have|know|remember|recall)|do\ not\ (?:have|know|remember|recall)|can'?t|cannot|can\ not
     |forgot|forgotten|lost|not\ sure
-    |no\ idea|unable|won'?t|refuse|didn'?t\ (?:bring|get|save))\b | わかりません|分かりません|ありません""",
+    |no\ idea|unable|won'?t|refuse|didn'?t\ (?:bring|get|save))\b""",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _AGREES = regex.compile(
     r"^\W*(?:yes|yeah|yep|yup|sure|ok|okay|great|perfect|thanks|thank\ you|correct|please|fine|good|sounds|alright"
     r"|awesome"
-    r"|excellent|got\ it|that'?s\ (?:fine|great|right|perfect|correct|it)|はい)\b",
+    r"|excellent|got\ it|that'?s\ (?:fine|great|right|perfect|correct|it))\b",
     regex.IGNORECASE | regex.VERBOSE,
 )
-_DECLINES = regex.compile(r"^\W*(?:no|nope|nah|not\ really|never\ mind|いいえ)\b", regex.IGNORECASE | regex.VERBOSE)
+_DECLINES = regex.compile(r"^\W*(?:no|nope|nah|not\ really|never\ mind)\b", regex.IGNORECASE | regex.VERBOSE)
 _OBJECTS = regex.compile(r"\b(?:not|no|nothing|never|still|too)\b|n['’]t\b", regex.IGNORECASE)
 _QUESTION = regex.compile(r"[?？]\s*$")
+_OWN_MEMBER = regex.compile(
+    r"(?:^|[_-]|(?<=\p{Ll}))(?:i[dD]|ID|[nN]ame|[eE]-?mail|[pP]hone|[aA]ddress|[zZ]ip|[bB]irth)$|^(?:id|name|email)$"
+)
+"""Members that say who or which one."""
+
+_IDENTIFIER = regex.compile(r"(?=.*\d)(?=.*[\p{L}_#-])[\w#-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +75,15 @@ def read_replies(act: Act) -> Reply:
 @lru_cache(sentences.MAX_REMEMBERED)
 def classify(text: str) -> str:
     """Return whether a customer refused, declined, agreed, or gave something else."""
-    if _REFUSAL.search(text):
+    if _refuses(text):
         return "refused"
-    if _DECLINES.match(text):
+    if _DECLINES.match(text) or phrases.has("DECLINES", text):
         return "declined"
-    return "agreed" if _AGREES.match(text) else "gave"
+    return "agreed" if _AGREES.match(text) or phrases.has("AGREES", text) else "gave"
+
+
+def _refuses(text: str) -> bool:
+    return _REFUSAL.search(text) is not None or phrases.has("REFUSES", text)
 
 
 def write_check(act: Act, manner: str) -> str:
@@ -149,7 +159,11 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
     )
     names = Counter(name for move in moves for name in move.after_call)
     for (name, value), count in values.most_common(5):
-        if count >= max(MIN_TELLING, DOMINANT * names[name]) and name.casefold() != "apiname" and _is_telling(value):
+        if (
+            count >= max(MIN_TELLING, DOMINANT * names[name])
+            and name.casefold() != "apiname"
+            and _is_telling(name, value)
+        ):
             tests.append((f"the tool answers {name} “{value}”", _holds(name, value)))
     for name, count in names.most_common(8):
         if count >= MIN_TELLING and name.casefold() not in {"apiname", "id"}:
@@ -163,8 +177,11 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
     return tests
 
 
-def _is_telling(value: str) -> bool:
-    return not is_order(value) and _MASKED.fullmatch(value.strip()) is None
+def _is_telling(name: str, value: str) -> bool:
+    """Return whether a value can be a condition: it gives no order, and names nobody and nothing of one case."""
+    if is_order(value) or _MASKED.fullmatch(value.strip()) or _OWN_MEMBER.search(name):
+        return False
+    return _IDENTIFIER.fullmatch(value.strip()) is None
 
 
 def _holds(name: str, value: str) -> Callable[[Move], bool]:
@@ -191,7 +208,7 @@ def find_refusals(acts: Sequence[Act], name: Callable[[Act], str]) -> list[str]:
     for act in acts:
         asked = imperatives.get_wanted(act.moves[0].text) if act.kind == "say" else ""
         for move in act.moves:
-            if asked and move.after and _REFUSAL.search(move.after):
+            if asked and move.after and _refuses(move.after):
                 counts[act.id] += 1
                 wanted[act.id] = asked.removeprefix(imperatives.CUSTOMERS)
                 if (after := _find_next(move, acts)) is not None and after is not act:

@@ -1,6 +1,7 @@
 """Words what an agent said as what to do: "I have refunded the second payment" becomes "Refund the second payment".
 
-English is reworded; whatever no rule knows is quoted, so that nothing is claimed that was not said.
+English is reworded; other languages, and whatever no rule knows, are quoted, so that nothing is claimed that was not
+said.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import regex
 
+from refdesk.language_models.rules import foreign
 from refdesk.language_models.rules.verbs import COMMON, IRREGULAR, begins_order, can_begin_order, get_base, is_past
 
 Manner: TypeAlias = Literal["ask", "act", "have", "tell"]
@@ -34,7 +36,7 @@ _ASKED_FOR = regex.compile(
     | (?:please\ )?(?:provide|confirm|share|specify|state|describe
       |verify(?!\ (?:the|an?)\b)
       |enter(?!\ (?:the|an?)\b[^.?!]{0,60}\ (?:in|into|on|under)\b))
-    | (?:i|we)(?:'ll|\ will)?\ (?:also\ |just\ |still\ )*(?:need|require)(?:\ to\ (?:have|know|get))?)
+    | (?:i|we)(?:'ll|\ will|'d|\ would)?\ (?:also\ |just\ |still\ )*(?:need|require)(?:\ to\ (?:have|know|get))?)
     \ (?:please\ )?(?P<what>(?:with\ )?(?:your|the|a|an|me\ your|what|which|when|where
     |how)\b.*?)(?:\ now)?(?:,?\ please)?[\s.?!]*$""",
     regex.IGNORECASE | regex.VERBOSE,
@@ -68,13 +70,13 @@ _WHETHER = regex.compile(
 )
 _HAVE = regex.compile(
     r"^(?:(?:could|can|would|will)\ you\ (?:please\ |kindly\ )*|please\ |kindly\ |you(?:'ll|\ will)?\ (?:can"
-    r"|need\ to|should|must|have\ to)\ "
+    r"|need\ to|should|must|have\ to)\ (?!(?:now\ )?(?:see|hear|get|receive|notice|feel|be|have|find)\b)"
     r"|try\ to\ |(?:please\ )?(?:(?:do\ not|don['’]?t|never)\ forget|remember|be\ sure|make\ sure)\ to\ )"
     r"(?P<what>\p{Ll}.*?)[\s?.!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
 _IF = regex.compile(
-    r"^(?P<when>(?:if|should|when|once|for|as\ for|regarding)\ [^,:]{3,80})[,:]\ (?:then\ )?(?P<please>please\ )?"
+    r"^(?P<when>(?:if|should|when|once|for|as\ for|regarding)\ [^,:]{2,120})[,:]\ (?:then\ )?(?P<please>please\ )?"
     r"(?P<what>\p{Ll}.*?)[\s.?!]*$",
     regex.IGNORECASE | regex.VERBOSE,
 )
@@ -148,7 +150,8 @@ _COUNTRIES = frozenset(["US", "ME"])
 """Capitals that are no "us" and no "me"."""
 
 _FINITE = regex.compile(
-    r"\ (?:are|have|had|want|wanted|need|would|will|can|could|may|should|must|were|do|did|like|gave|paid|chose"
+    r"\ (?:are|have|had|want|wanted|wish|prefer|receive|purchase|order|choose|use|need|would|will|can|could|may"
+    r"|should|must|were|do|did|like|gave|paid|chose"
     r"|know|see|get|mean|say|said|ask|cannot|might|shall|\p{Ll}+n['’]t"
     r"|\p{Ll}+ed)\b"
 )
@@ -178,20 +181,36 @@ _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 def word(said: str) -> tuple[Manner, str]:
     """Return what an utterance is as an order to the agent, without a full stop at its end, and of which manner."""
     for sentence in _by_weight(said):
+        if found := _word_foreign(sentence):
+            return found
         bare = _LEAD.sub("", sentence)
         if found := _word_question(bare) or _word_done(bare) or _word_request(bare, _is_polite(sentence, bare)):
             return found[0], _capitalise(found[1])
     return "tell", tell(said)
 
 
+def word_found(said: str) -> str:
+    """Return what a customer did unasked as what to have customers do; quoted where it is not in English."""
+    if foreign.is_foreign(said):
+        return f"Have the customer do what helped another: “{said.strip().rstrip(' .。')}”"
+    return f"Have the customer {_shift(_lower(said))}"
+
+
 def tell(said: str) -> str:
     """Return a statement as what to tell the customer: its first sentence, in indirect speech."""
-    bare = _LEAD.sub("", _SENTENCES.split(said)[0]).rstrip(" .!?")
+    bare = _LEAD.sub("", _SENTENCES.split(said)[0]).rstrip(" .!?") or said.strip()
+    if foreign.is_foreign(bare):
+        return f"Say: “{bare}”"
     if _OPEN_END.search(bare):
         return f"Say: “{bare} …”"
     if not _FINITE_VERB.search(bare) or _BARE_PARTICIPLE.match(bare) or is_past(bare.partition(" ")[0].casefold()):
         return f"Say: “{bare}”"
     return f"Tell the customer that {_shift(_lower(bare), first='')}"
+
+
+def is_fragment(said: str) -> bool:
+    """Return whether a line orders nothing and has no verb, as the name of a product."""
+    return find_order(said) is None and not _FINITE_VERB.search(said)
 
 
 CUSTOMERS = "customer's "
@@ -221,13 +240,13 @@ _OWN = regex.compile(
 _OWN_LAST = regex.compile(
     r"\b(?P<what>your\ [\p{L}'’ -]{2,40}?)(?:\ as\ well)?(?:,?\ please)[\s.?!]*$", regex.IGNORECASE | regex.VERBOSE
 )
-_SENTENCES = regex.compile(r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No)\.)\s+")
+_SENTENCES = regex.compile(r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No)\.)\s+|(?<=[。！？])\s*")
 
 
 def _by_weight(said: str) -> list[str]:
     """Return the sentences of an utterance: what was asked first, then the rest in order."""
     parts = [part for part in _SENTENCES.split(said) if part.strip()]
-    return sorted(parts, key=lambda part: not part.rstrip().endswith("?"))
+    return sorted(parts, key=lambda part: not part.rstrip().endswith(("?", "？")))
 
 
 def _word_question(said: str) -> tuple[Manner, str] | None:
@@ -307,15 +326,32 @@ class Order:
 
 def find_order(sentence: str) -> Order | None:
     """Return what a sentence orders or says was done; `None` where it is a question or a statement."""
+    if foreign.is_foreign(sentence):
+        return _find_foreign(sentence)
     bare = _LEAD.sub("", sentence)
     return None if _word_question(bare) else _find_done(bare) or _find_request(bare, _is_polite(sentence, bare))
+
+
+def _find_foreign(sentence: str) -> Order | None:
+    sort = foreign.sort(sentence)
+    if sort in {"", "ask"}:
+        return None
+    return Order("act" if sort == "act" else "have", foreign.leave_polite(sentence), is_forbidden=sort == "forbid")
+
+
+def _word_foreign(sentence: str) -> tuple[Manner, str] | None:
+    """Return a question or an order in another language than English, quoted; `None` where it is neither."""
+    if not foreign.is_foreign(sentence):
+        return None
+    sort = foreign.sort(sentence)
+    return ("have" if sort == "forbid" else sort, foreign.word(sentence)) if sort else None
 
 
 def _find_done(said: str) -> Order | None:
     if match := _DID.match(said):
         verb = _find_verb(match)
         if verb and verb not in _MENTAL and verb not in _SPEAKING:
-            return Order("act", f"{verb}{match['rest'] if match['plain'] else _restore_all(match['rest'])}")
+            return Order("act", f"{verb}{match['rest'] if match['plain'] else restore_all(match['rest'])}")
         return None
     if match := _DONE.match(said):
         return Order("act", f"{get_base(match['done'])} {_lower(match['what'])}{match['rest']}", is_report=True)
@@ -327,7 +363,7 @@ def _word_done(said: str) -> tuple[Manner, str] | None:
     return (order.manner, _shift(order.what)) if order else None
 
 
-def _restore_all(rest: str) -> str:
+def restore_all(rest: str) -> str:
     """Return the rest of a sentence with further participles, joined to the first by "and" or a comma, as bases."""
     return _JOINED.sub(lambda match: f"{match[1]}{get_base(match[2])}", rest)
 
@@ -410,7 +446,7 @@ def _lower(text: str) -> str:
     first, _, _ = text.partition(" ")
     return (
         text
-        if first in {"I", "I'm", "I've", "I'll"} or first.isupper() or text[:1] == "["
+        if first in {"I", "I'm", "I've", "I'll"} or first.isupper() or first.endswith(".") or text[:1] == "["
         else text[:1].lower() + text[1:]
     )
 

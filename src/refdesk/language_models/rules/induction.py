@@ -53,6 +53,9 @@ UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
 NOTHING_HELPED = Step("Find out what resolves this: what was tried did not help.")
 """The step of a playbook in whose conversations nothing helped."""
 
+TRIED = "Tried, and did not help"
+TAKEN_BACK = "Advised, and taken back"
+OVERTAKEN = "Advised, but a customer found what helped"
 MAX_EDGE_CASES = 3
 MAX_TRIED = 6
 MAX_SAY = 120
@@ -102,13 +105,11 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
     """Return the playbook that the cases support. See `induce`."""
     good = [case for case in cases if case.outcome not in FAILED]
     ids = [case.id for case in good]
-    every = [read_case(number, case) for number, case in enumerate(good)]
-    failed = [failures.find_failed(case, moves) for case, moves in zip(good, every, strict=True)]
-    moves = [[move for move in case if move.place not in places] for case, places in zip(every, failed, strict=True)]
-    tried = [[move for move in case if move.place in places] for case, places in zip(every, failed, strict=True)]
+    apart = failures.set_apart(good)
+    tried = apart.failed
     if not good:
         tried = [failures.list_tried_before(case, read_case(number, case)) for number, case in enumerate(cases)]
-    acts = _join_same_orders(_join_spoken_together(find_acts(moves, ids, vectors)))
+    acts = _join_same_orders(_join_spoken_together(find_acts(apart.kept, ids, vectors)))
     often = _choose(acts, len(good))
     ways = _find_ways(acts, often, [case.outcome in WORKED for case in good])
     missing = _find_missing(often, acts, len(good))
@@ -126,7 +127,9 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
             *_write_edge_cases(chosen),
             *_write_disagreements([*chosen, *seldom], len(good)),
             *_write_repairs(acts, len(good)),
-            *_write_tried(tried, [case.id for case in good or cases]),
+            *_write_tried(TRIED, tried, [case.id for case in good or cases]),
+            *_write_tried(TAKEN_BACK, apart.taken_back, ids),
+            *_write_tried(OVERTAKEN, apart.overtaken, ids),
             *_write_failures(cases),
         ),
         escalation=escalation.describe([case.turns for case in good or cases]),
@@ -232,7 +235,7 @@ def _write_step(act: Act, acts: Sequence[Act], ids: Sequence[str], condition: st
     if not condition and not is_way and len(act.cases) < BRANCHING * len(ids) and act.kind == "say":
         condition = evidence.find_condition(act, [other for other in acts if other.kind == "say"])
     do = f"If {condition}: {_lower(do)}" if condition else do
-    said = "" if act.kind in {"call", "log"} else sentences.shorten(get_wording(act), MAX_SAY)
+    said = "" if act.kind in {"call", "log"} or _is_found(act) else sentences.shorten(get_wording(act), MAX_SAY)
     place = acts.index(act)
     return Step(
         do=f"{do}.",
@@ -254,6 +257,8 @@ def _word(act: Act) -> tuple[str, str]:
     if act.kind == "close":
         return "close", "Ask whether there is anything else, and say goodbye"
     said = get_wording(act)
+    if _is_found(act):
+        return "have", imperatives.word_found(said)
     manner, do = imperatives.word(said)
     if do.startswith("Ask whether"):
         return "whether", do
@@ -263,6 +268,11 @@ def _word(act: Act) -> tuple[str, str]:
         # The tool did it: what is left to do is to say so.
         return "tell", imperatives.tell(said)
     return manner, do
+
+
+def _is_found(act: Act) -> bool:
+    """Return whether only customers came upon what is done, without being told."""
+    return all(move.is_found for move in act.moves)
 
 
 def _follows_call(move: Move) -> bool:
@@ -279,8 +289,9 @@ def _word_call(act: Act) -> str:
 
 def get_wording(act: Act) -> str:
     """Return how the act is said most often: a whole wording, or the sentence that most share, with a gap before."""
-    preferred = [move for move in act.moves if act.kind != "close" or "anything else" in move.text.casefold()]
-    texts = [move.text for move in preferred or act.moves]
+    said = [move for move in act.moves if not move.is_found] or act.moves
+    preferred = [move for move in said if act.kind != "close" or "anything else" in move.text.casefold()]
+    texts = [move.text for move in preferred or said]
     counts = Counter(texts)
     most = max(counts.values())
     whole = min((text for text, count in counts.items() if count == most), key=lambda text: (len(text), text))
@@ -336,13 +347,10 @@ def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
     return tuple(f"If the request is unclear or about something else: “{get_wording(act)}”" for act in often[:1])
 
 
-def _write_tried(tried: Sequence[Sequence[Move]], ids: Sequence[str]) -> list[str]:
-    """Return what did not help where it was tried, most cases first."""
+def _write_tried(lead: str, tried: Sequence[Sequence[Move]], ids: Sequence[str]) -> list[str]:
+    """Return what did not become a step, after the reason for that, most cases first."""
     acts = _join_same_orders(find_acts(tried, ids, {}))
-    return [
-        f"Tried, and did not help ({len(act.cases)} of {len(ids)}): {_lower(_word(act)[1])}."
-        for act in acts[:MAX_TRIED]
-    ]
+    return [f"{lead} ({len(act.cases)} of {len(ids)}): {_lower(_word(act)[1])}." for act in acts[:MAX_TRIED]]
 
 
 def _write_failures(cases: Sequence[Case]) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import regex
 
 from refdesk.core.machine_orders import is_order
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.kit import sentences
-from refdesk.language_models.rules import imperatives
+from refdesk.kit import phrases, sentences
+from refdesk.language_models.rules import corrections, imperatives
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Case, Turn
@@ -31,8 +31,9 @@ MAX_REMEMBERED = 1024
 _SHORT = 4
 """Words of a turn that can be nothing but an aside."""
 
-Kind: TypeAlias = Literal["say", "call", "log", "greet", "close", "repair"]
-"""What is said, a call of a tool, a note of what was done; and three kinds of talk that are not about the problem."""
+Kind: TypeAlias = Literal["say", "call", "log", "greet", "close", "repair", "unsay"]
+"""What is said, a call of a tool, a note of what was done; three kinds of talk that are not about the problem; and what
+takes back what was said before."""
 
 _CLOSING = regex.compile(
     r"\banything\ else\b|\b(?:good)?bye\b|\bhave\ a\ (?:nice|good|great|lovely|wonderful)\b|\btake\ care\b"
@@ -61,6 +62,21 @@ _FACT = regex.compile(r"(?=.*[\p{Lu}\d])[^\n{}\[\]]{2,60}")
 """A value that can only be known from this case: it has a capital or a digit."""
 
 NOT_FACTS = frozenset({"apiname", "message", "type", "requesttype", "request_type", "kind", "action"})
+_MARKUP = regex.compile(r"\*\*|__")
+_ITEM = regex.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
+_STRUCTURED = regex.compile(r"[\[{]\s*[\[{\"']")
+_ID = regex.compile(r"(?=\S*[_\d])[\p{L}\d_#-]+|\[[^\[\]\n]{1,40}\]|(?:null|none|true|false)", regex.IGNORECASE)
+_ERROR = regex.compile(r"\s*Error:\s*(?P<error>\S.{0,80})$", regex.IGNORECASE)
+_LABELLED = regex.compile(
+    r"^(?:[^\s:]+\s){0,3}[^\s:]+:(?:\s+(?P<value>\S.*))?$|^(?:[^\s:]+\s){0,3}#?(?P<value>\[[^\[\]\n]{1,40}\][.,]?)$"
+)
+_VOCATIVE = regex.compile(
+    r"""^\[name[ \d]{0,3}\],\s* | ,\s*\[name[ \d]{0,3}\](?=[\s.!?,]*$)
+    | (?<!\b(?:for|of|to|with|by|from|is|was|at|as|and|or|contact|call|ask|see|mr\.?|mrs\.?|ms\.?|dr\.?
+      |named|called|user|it|are|under))
+      \s\[name[ \d]{0,3}\](?=\s*\?)""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
 _CAMEL = regex.compile(r"(?<=\p{Ll})(?=\p{Lu})")
 _LITTLE = frozenset(analyse("please thank thanks sorry okay sure great unfortunately alright just also now then hello"))
 
@@ -79,6 +95,7 @@ class Move:
         after: What the customer said or the tool answered next; empty where the agent went on.
         result: What the tool answered, where it is a JSON object: its members as text.
         after_call: Whether `before` is what a tool answered, and its members.
+        is_found: Whether it is what a customer did unasked and that helped; its text is that as an order.
     """
 
     case: int
@@ -91,6 +108,7 @@ class Move:
     after: str = ""
     result: dict[str, str] = field(default_factory=dict[str, str])
     after_call: dict[str, str] = field(default_factory=dict[str, str])
+    is_found: bool = False
 
 
 @lru_cache(MAX_REMEMBERED)
@@ -98,8 +116,11 @@ def read_case(number: int, case: Case) -> tuple[Move, ...]:
     """Return the moves of a case, in order."""
     moves: list[Move] = []
     turns, facts = case.turns, _find_facts(case)
+    has_records = any(turn.speaker == "system" and _STRUCTURED.match(turn.text.strip()) for turn in turns)
     for at, turn in enumerate(turns):
-        for kind, said in _read_turn(turn, turns[at - 1] if at else None):
+        if turn.speaker == "customer" and len(moves) < MAX_MOVES and (fix := _find_fix(turn, moves)) is not None:
+            moves.append(Move(number, len(moves), at, "say", fix.order, after=fix.result, is_found=True))
+        for kind, said in _read_turn(turn, turns[at - 1] if at else None, has_records):
             text = said if kind == "call" else _generalise(said, facts)
             if len(moves) < MAX_MOVES:
                 before, after = _look(turns, at, -1), _look(turns, at, 1)
@@ -114,10 +135,21 @@ def read_case(number: int, case: Case) -> tuple[Move, ...]:
                         before.text[:MAX_SAID] if before is not None else "",
                         after.text[:MAX_SAID] if after is not None else "",
                         read_members(after.text) if kind == "call" and after is not None else {},
-                        read_members(before.text) if before is not None and before.speaker == "system" else {},
+                        read_answer(before.text) if before is not None and before.speaker == "system" else {},
                     )
                 )
     return tuple(moves)
+
+
+def _find_fix(turn: Turn, moves: Sequence[Move]) -> corrections.Fix | None:
+    said = tuple(move.text for move in moves if move.kind == "say" and not move.is_found)
+    is_awaited = bool(moves) and any(
+        move.turn == moves[-1].turn and imperatives.find_order(each) is not None
+        for move in moves
+        for each in sentences.split_all(move.text)
+        if move.kind == "say"
+    )
+    return corrections.find_fix(turn.text, said, is_awaited)
 
 
 def _find_facts(case: Case) -> dict[str, str]:
@@ -170,6 +202,12 @@ def read_members(text: str) -> dict[str, str]:
     }
 
 
+def read_answer(text: str) -> dict[str, str]:
+    """Return the members of what a tool answered; of an error in plain text, the error."""
+    match = _ERROR.match(text)
+    return {"error": match["error"].rstrip(" .")} if match is not None else read_members(text)
+
+
 def _look(turns: Sequence[Turn], at: int, step: int) -> Turn | None:
     """Return what the customer or a tool said next to a turn, before the agent says something else."""
     place = at + step
@@ -178,33 +216,78 @@ def _look(turns: Sequence[Turn], at: int, step: int) -> Turn | None:
     return turns[place]
 
 
-def _read_turn(turn: Turn, before: Turn | None) -> Iterator[tuple[Kind, str]]:
+def _read_turn(turn: Turn, before: Turn | None, has_records: bool) -> Iterator[tuple[Kind, str]]:
     if turn.call:
         yield "call", turn.call
     elif turn.speaker == "system":
         # What follows a call is its answer.
-        if not (before is not None and before.call) and not read_members(turn.text):
+        if not (before is not None and before.call) and not _is_data(turn.text):
             for sentence in sentences.split(turn.text):
                 yield "log", sentence
     elif turn.speaker == "agent":
-        for line in turn.text.splitlines():
-            yield from _read_line(" ".join(line.split()))
+        for line in sentences.unwrap(turn.text).splitlines():
+            said = _ITEM.sub("", _MARKUP.sub("", line))
+            if not (has_records and _ITEM.match(line) and _is_field(said)):
+                yield from _read_line(" ".join(said.split()))
+
+
+def _is_field(item: str) -> bool:
+    """Return whether an item of a list only gives what a record has: where tools answer records, agents pass it on."""
+    if _LABELLED.match(item):
+        return True
+    return sentences.says_something(item) and not sentences.asks(item) and imperatives.is_fragment(item)
+
+
+def _is_data(text: str) -> bool:
+    """Return whether what a tool wrote is a value, an error or a bare id, and no note of what was done."""
+    said = text.strip()
+    return _STRUCTURED.match(said) is not None or _ID.fullmatch(said) is not None or _ERROR.match(said) is not None
 
 
 def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
     """Yield what a line of an agent says: pleasantries by their kind, what is short as one move."""
     said = list[str]()
     for sentence in sentences.split_all(line):
-        if is_order(sentence):
+        sentence = _leave_name(sentence)
+        if is_order(sentence) or _is_of_one_case(sentence):
             continue
-        if _CLOSING.search(sentence):
+        if (taken_back := corrections.split_taken_back(sentence)) is not None:
+            yield from _cut(said)
+            said.clear()
+            yield "unsay", taken_back[0]
+            sentence = taken_back[1]
+        if _CLOSING.search(sentence) or phrases.has("CLOSING", sentence):
             yield "close", sentence
-        elif _OFFERING.search(sentence) or (_GREETING.match(sentence) and len(sentence.split()) <= _SHORT):
+        elif (
+            _OFFERING.search(sentence)
+            or phrases.has("OFFERING", sentence)
+            or (_GREETING.match(sentence) and len(sentence.split()) <= _SHORT)
+        ):
             yield "greet", sentence
-        elif _REPAIR.search(sentence):
+        elif _REPAIR.search(sentence) or phrases.has("REPAIR", sentence):
             yield "repair", sentence
         elif sentences.says_something(sentence) and sentences.says_something(bare := sentences.drop_greeting(sentence)):
             said.append(bare)
+    yield from _cut(said)
+
+
+def _leave_name(sentence: str) -> str:
+    """Return what is said to somebody without the name: it is of one case."""
+    return _VOCATIVE.sub("", sentence)
+
+
+def _is_of_one_case(sentence: str) -> bool:
+    """Return whether a line only heads a list, or only gives a value that was masked: "Order ID: [order number]"."""
+    if (match := _LABELLED.match(sentence)) is None:
+        return False
+    value = match["value"] or ""
+    return not value or (
+        _PLACEHOLDER.search(value) is not None and not any(map(str.isalpha, _PLACEHOLDER.sub("", value)))
+    )
+
+
+def _cut(said: list[str]) -> Iterator[tuple[Kind, str]]:
+    """Yield what is said at once as moves."""
     if said and len(" ".join(said).split()) <= MAX_WORDS:
         said = [*_join_to_orders(said)]
     for text in said:

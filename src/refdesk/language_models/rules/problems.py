@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import regex
 
 from refdesk.core.search.analysis import analyse, get_stop_terms
-from refdesk.kit import sentences, verdicts
+from refdesk.kit import phrases, sentences, verdicts
+from refdesk.language_models.rules import foreign
 
 if TYPE_CHECKING:
     from refdesk.playbooks import Turn
@@ -44,7 +45,8 @@ OPENING_TURNS = 8
 _ASKING = regex.compile(
     r"""^(?:(?:can|could|would|will)\ (?:you|i|we)\ (?:please\ )?(?:(?:help|assist)\ me\ (?:to\ |with\ )?|please\ )?
     | (?:i(?:'d|\ would)|would)\ (?:really\ )?like\ (?:you\ )?(?:to\ )?(?:please\ )?
-    | i\ (?:just\ |really\ |urgently\ )?(?:need|want|wanted|wish|have|am\ trying|was\ trying)\ to\ (?:please\ )?
+    | (?:i\ (?:just\ |really\ |urgently\ )?|just\ )(?:need|want|wanted|wish|have|am\ trying|was\ trying)\ to
+      \ (?:please\ )?
     | i(?:'m|\ am)\ (?:trying|looking|hoping|calling|writing)\ (?:to|for|about|because|in\ to)\ (?:please\ )?
     | (?:please\ )?help\ me\ (?:to\ |with\ )? | please\ | i\ need\ (?:some\ )?help\ (?:with\ |to\ )?)""",
     regex.IGNORECASE | regex.VERBOSE,
@@ -97,7 +99,14 @@ _ASKS_NAME = regex.compile(r"\bnames?\b|名前", regex.IGNORECASE)
 MAX_NAME_WORDS = 4
 _PLACEHOLDER = regex.compile(r"\[[^\[\]\n]{1,40}\]")
 _I = regex.compile(r"\bi\b(?=['’]|\s)")
-_PLEASE = regex.compile(r",?\s+please$", regex.IGNORECASE)
+_PLEASE = regex.compile(
+    r"""(?:,?\s+please|(?:,\s*(?:and\s+)?|\s+and\s+)(?:(?:can|could|would)\ you\ (?:please\ )?(?:help|assist)(?:\ me)?
+    |(?:i\ )?(?:was\ |am\ )?(?:hoping|wondering\ if)\ you\ (?:could|can)\ (?:help|assist)(?:\ me)?)
+    (?:\ (?:out|with\ (?:that|this|it)))?(?:,?\ please)?)$""",
+    regex.IGNORECASE | regex.VERBOSE,
+)
+"""What a title can do without at its end."""
+
 _HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
 _BUG = regex.compile(
     r"\b(?:error|bug|crash\w*|broken|fail\w*|not work\w*|doesn't work|won't|stopped|freez\w*|wrong|outage"
@@ -105,11 +114,16 @@ _BUG = regex.compile(
     regex.IGNORECASE,
 )
 _WISHED = regex.compile(r"\b(?:feature|it would be (?:nice|great)|suggest\w*|please add)\b", regex.IGNORECASE)
-ESCALATING = regex.compile(
+_ESCALATING = regex.compile(
     r"""\b(?:escalat\w*|supervisor|manager|transfer(?:red|ring)?\ (?:you|to)|human\ agent|specialist|second\ level
-    |tier\ (?:2|two))\b | 上司|責任者|転送""",
+    |tier\ (?:2|two))\b""",
     regex.IGNORECASE | regex.VERBOSE,
 )
+
+
+def escalates(text: str) -> bool:
+    """Return whether an agent says that somebody else takes over."""
+    return _ESCALATING.search(text) is not None or phrases.has("HANDED_OVER", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +174,23 @@ def _says_outcome(sentence: str) -> bool:
 
 def _find_main(began: Sequence[str], after: Sequence[str]) -> str:
     """Return the sentence that names the problem: of what the customer began with, where that says anything."""
-    for said in (began, [sentence for sentence in after if not verdicts.judge_answer(sentence)]):
+    open_still = [sentence for sentence in began if verdicts.judge_answer(sentence) != "worked"]
+    for said in (open_still, [sentence for sentence in after if not verdicts.judge_answer(sentence)]):
         counts = [(sentence, _count_telling(sentence)) for sentence in said[:MOST_BEFORE]]
         for sentence, count in counts:
-            if count >= MIN_TELLING or (count and _WISH.search(sentence)):
+            if count >= MIN_TELLING or (count and _wishes(sentence)):
                 return sentence
         if found := next((sentence for sentence, count in counts if count >= FEW_TELLING), ""):
             return found
     said = [*began, *after]
     return next((sentence for sentence in said if _count_telling(sentence)), said[0])
+
+
+def _wishes(sentence: str) -> bool:
+    """Return whether a sentence says what is wanted or what is wrong."""
+    if foreign.is_foreign(sentence):
+        return phrases.has("WISH", sentence)
+    return _WISH.search(sentence) is not None
 
 
 def _count_telling(sentence: str) -> int:
@@ -245,7 +267,7 @@ def _get_words(text: str, names: frozenset[str]) -> dict[str, str]:
 
 def guess_issue_type(problem: str, conversation: Sequence[Turn]) -> str:
     """Return `escalation`, `bug`, `feature-request`, `how-to`, or nothing where none of them shows."""
-    if any(turn.speaker == "agent" and ESCALATING.search(turn.text) for turn in conversation[-6:]):
+    if any(turn.speaker == "agent" and escalates(turn.text) for turn in conversation[-6:]):
         return "escalation"
     for name, pattern in (("feature-request", _WISHED), ("bug", _BUG), ("how-to", _HOW)):
         if pattern.search(problem):

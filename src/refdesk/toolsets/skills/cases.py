@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from refdesk.kit import verdicts
+from refdesk.kit import sentences, verdicts
 from refdesk.model import Metadata, MetadataKey
 from refdesk.playbooks import Case, Turn
 
@@ -48,9 +49,17 @@ def make_case(turns: Sequence[Turn], confirmed: bool = False, note: str = "") ->
 
 
 def judge(turns: Sequence[Turn]) -> str:
-    """Return how a conversation seems to have gone, by the customer's last words; empty where they do not tell."""
-    last = next((turn.text for turn in reversed(turns) if turn.speaker == "customer"), "")
-    return _OUTCOMES[verdicts.judge_end(last)]
+    """Return how a conversation seems to have gone, by the customer's last words; empty where they do not tell.
+
+    That it worked may have been said before: "No, that is all" answers whether there is anything else.
+    """
+    said = [turn.text for turn in reversed(turns) if turn.speaker == "customer"]
+    verdict = verdicts.judge_end(said[0]) if said else ""
+    for text, earlier in pairwise(said):
+        if verdict or sentences.split(text):
+            break
+        verdict = "worked" if verdicts.judge_end(earlier) == "worked" else ""
+    return _OUTCOMES[verdict]
 
 
 def make_earlier(skill: Skill) -> Case:
