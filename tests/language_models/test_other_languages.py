@@ -49,6 +49,15 @@ async def test_a_conversation_becomes_a_playbook(conversation: Conversation) -> 
         ("还是一样", "failed"),
         ("エラーが出なくなりました", "worked"),
         ("まだ表示されません", "failed"),
+        ("Niente da fare, è sempre lento", "failed"),
+        ("Agora chegou, obrigado!", "worked"),
+        ("Helpt niet helaas", "failed"),
+        ("Het flikkeren is weg, bedankt", "worked"),
+        ("Już się ładuje, dzięki!", "worked"),
+        ("有声音了，多谢", "worked"),
+        ("音が出るようになりました！", "worked"),
+        ("Danke, der Tipp hat geholfen", "worked"),
+        ("非常感谢，已经恢复正常", "worked"),
     ],
 )
 def test_whether_it_helped_is_said_in_any_language(said: str, verdict: str) -> None:
@@ -81,6 +90,9 @@ def test_orders_reports_and_questions_are_told_apart_and_quoted(said: str, done:
         "I have sent a label to your address.",
         "Could you give me your order number, please?",
         "Go to Settings, then General, then Reset.",
+        "Let's get revenge together.",
+        "I need to RSVP to Ben's party",
+        "I don't want Dave nor John.",
     ],
 )
 def test_english_is_not_taken_for_another_language(said: str) -> None:

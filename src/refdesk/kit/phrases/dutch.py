@@ -51,7 +51,7 @@ WORKED = """
 """
 GONE = """
     geen (?:fout|foutmelding|melding|probleem|problemen|storing) meer
-    (?:fout|melding|foutmelding|probleem) is (?:nu )?(?:weg|verdwenen)
+    (?:fout|melding|foutmelding|probleem|het \\p{L}+) is (?:nu |eindelijk )?(?:weg|verdwenen)
     (?:krijg|zie) (?:ik )?(?:de |het |die )?(?:fout|melding|foutmelding) niet meer
 """
 NEGATION = """
@@ -60,7 +60,7 @@ NEGATION = """
 FAILED = """
     (?:nog steeds|nog altijd)(?! bezig| aan het wachten)
     nog (?:niet|geen|niks)
-    (?:heeft|hielp|helpt|werkt|werkte|deed|doet) (?:het |dat |dit |mij |me |helaas |ook |echt |jammer genoeg )*(?:niet|niks|niets)(?: (?:geholpen|gewerkt|opgeleverd|veranderd|opgelost))?$
+    (?:heeft|hielp|helpt|werkt|werkte|deed|doet) (?:het |dat |dit |mij |me |helaas |ook |echt |jammer genoeg )*(?:niet|niks|niets)(?: (?:geholpen|gewerkt|opgeleverd|veranderd|opgelost))?(?: helaas| jammer genoeg)?$
     (?:heeft|is) (?:het |dat |dit |mij |me |helaas |ook |echt )*(?:niet|niks|niets) (?:geholpen|gewerkt|opgeleverd|veranderd|opgelost|gelukt)
     ^(?:nee,? |helaas,? )*(?:dat|dit|het|hij) (?:werkt|lukt|helpt|doet het|gaat) (?:helaas |ook |nog )*niet
     (?:geen|zonder) (?:verandering|verschil|effect|succes|resultaat|verbetering)

@@ -61,6 +61,7 @@ NEGATION = """
 """
 FAILED = """
     (?:ancora|sempre|tuttora) (?:non|niente|nulla|nessun\\p{L}*|lo stesso|la stessa|bloccat\\p{L}*|spent\\p{L}*|rosso|uguale)
+    niente da fare|(?:è|va|resta|rimane) (?:ancora|sempre) (?:lent|ferm|rott|bloccat|spent|offline|in errore|così)\\p{L}*
     (?:continua|continuano) a (?:non|dare|uscire|apparire|comparire|bloccarsi|lampeggiare)…
     (?:non|niente) (?:\\p{L}+ )?(?:ha|è|hanno) (?:purtroppo )?(?:funzionato|aiutato|risolto|cambiato|servito|servita|cambiata)
     (?:non è (?:servito|cambiato)(?: a)? (?:niente|nulla)?)

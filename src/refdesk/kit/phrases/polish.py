@@ -39,7 +39,7 @@ REPAIR = """
     (?:czy )?(?:może|mógłby|mogłaby) (?:pan|pani) (?:powtórzyć|doprecyzować)
 """
 WORKED = """
-    (?:teraz|już|wreszcie|wszystko|w końcu|nareszcie) (?:już |mi |wszystko )*(?:działa|działają|drukuje|ładuje|poszło|gra|jest ok|jest dobrze|mogę|mam|świeci|łączy)\\b…
+    (?:teraz|już|wreszcie|wszystko|w końcu|nareszcie) (?:już |mi |się |wszystko )*(?:działa|działają|drukuje|ładuje|włącza|otwiera|poszło|gra|jest ok|jest dobrze|mogę|mam|świeci|łączy)\\b…
     (?:działa|działają) (?:już|teraz|wszystko|dobrze|poprawnie|świetnie|bez problemu|znowu|znów|jak należy)
     (?:to |bardzo )?(?:pomogło|zadziałało|podziałało)
     (?:problem )?(?:został |jest |już )*(?:rozwiązany|rozwiązane|naprawione|naprawiony)

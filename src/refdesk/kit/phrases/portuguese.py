@@ -42,7 +42,7 @@ REPAIR = """
     (?:pode|poderia) (?:repetir|reformular|esclarecer)
 """
 WORKED = """
-    (?:agora|já|finalmente|tudo) (?:sim )?(?:está |tá |eu )?(?:funciona|funcionou|funcionando|a funcionar|deu certo|consigo|consegui|imprime|liga|abre|foi|voltou|ok|normal|resolvido)\\b…
+    (?:agora|já|finalmente|tudo) (?:sim )?(?:está |tá |eu )?(?:funciona|funcionou|funcionando|a funcionar|deu certo|consigo|consegui|imprime|liga|abre|foi|voltou|chegou|chegaram|apareceu|recebi|entrou|carregou|ok|normal|resolvido)\\b…
     (?:funciona|funcionou|funcionando) (?:agora|já|bem|perfeitamente|direitinho|de novo|normalmente|outra vez|certinho)?
     (?:deu certo|isso resolveu|resolveu o problema|ajudou|isso ajudou|resolveu)
     (?:está|foi|ficou|problema) (?:tudo )?(?:resolvido|solucionado|consertado)

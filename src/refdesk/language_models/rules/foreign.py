@@ -18,6 +18,12 @@ MIN_WORDS = 3
 _POLITE = regex.compile(
     r"^(?:(?:bitte|por favor|veuillez|proszę|prosze|per favore|dann|请|請|麻烦您?)\b,?\s*|[请請])+", regex.IGNORECASE
 )
+_ENGLISH = regex.compile(
+    r"\bI['’](?:m|ve|ll|d)\b|n['’]t\b|\b[Ll]et['’]s\b"
+    r"|\bI\ (?:need|see|have|am|want|do|don|still|can|will|was|would|got|think|just)\b"
+)
+"""What only English has; a short sentence may look like another language by its letters."""
+
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 
 
@@ -26,7 +32,7 @@ def is_foreign(sentence: str) -> bool:
     """Return whether a sentence is in another language than English, as far as that can be told."""
     if _UNSPACED.search(sentence):
         return True
-    if len(sentence.split()) < MIN_WORDS:
+    if len(sentence.split()) < MIN_WORDS or _ENGLISH.search(sentence):
         return False
     return languages.recognise(sentence) not in {None, languages.ENGLISH}
 
