@@ -18,7 +18,7 @@ from refdesk.errors import InvalidInputError
 
 CURSOR = "The `nextCursor` of the page before, instead of `offset`: whatever is written meanwhile shifts nothing."
 NEXT_CURSOR = "Where the next page begins: give it as `cursor`. Absent on the last one."
-NOTICE = "Why the page is empty, where it begins behind the end of the list."
+NOTICE = "Why the page is empty, if it begins after the end of the list."
 
 Rank: TypeAlias = "tuple[Any, ...]"
 Cursor: TypeAlias = Annotated[str, Field(max_length=2000)] | SkipJsonSchema[None]
@@ -173,7 +173,7 @@ def explain_end_of_text(text: str, offset: int) -> str | None:
 
 
 def explain_end(page: Page[Any], one: str, many: str, total: int) -> str | None:
-    """Return why a page is empty, where it begins behind the end of a list that is not.
+    """Return why a page of a list that has something is empty: it begins after the end.
 
     Args:
         page: The one shown.
@@ -183,5 +183,4 @@ def explain_end(page: Page[Any], one: str, many: str, total: int) -> str | None:
     """
     if page.items or not page.offset or not total:
         return None
-    known = f"there {'is' if total == 1 else 'are'} {say_count(total, one, many)} in all"
-    return f"The list ends before this page: {known}, and it begins behind {page.offset:,}."
+    return f"The list ends before this page: it has {say_count(total, one, many)}, and the first {page.offset:,} are skipped."

@@ -44,4 +44,4 @@ async def test_a_cursor_goes_on_browsing_alone() -> None:
         with pytest.raises(InvalidInputError, match="leave out `query` and `sortBy`"):
             await ask(context, cursor=cursor, **other)
     assert "nextCursor" not in await ask(context, limit=1, query="thing")
-    assert "The list ends before this page: there are 3 updates in all" in str((await ask(context, offset=7))["notes"])
+    assert "The list ends before this page: it has 3 updates" in str((await ask(context, offset=7))["notes"])

@@ -167,9 +167,9 @@ async def test_a_page_behind_the_end_says_where_the_list_ends(desk: Desk) -> Non
     await store_many(desk, 1)
     assert (await list_entries(desk)).notice is None
     page = await list_entries(desk, offset=5)
-    assert page.notice == "The list ends before this page: there is 1 entry in all, and it begins behind 5."
+    assert page.notice == "The list ends before this page: it has 1 entry, and the first 5 are skipped."
     tags = await listing.list_tags(desk.context, TagsInput.model_validate({"offset": 9}))
-    assert tags.notice == "The list ends before this page: there are 2 tags in all, and it begins behind 9."
+    assert tags.notice == "The list ends before this page: it has 2 tags, and the first 9 are skipped."
 
 
 async def test_tags_are_gone_on_with_behind_the_last_one_shown(desk: Desk) -> None:
