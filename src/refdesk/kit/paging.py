@@ -183,4 +183,5 @@ def explain_end(page: Page[Any], one: str, many: str, total: int) -> str | None:
     """
     if page.items or not page.offset or not total:
         return None
-    return f"The list ends before this page: it has {say_count(total, one, many)}, and the first {page.offset:,} are skipped."
+    known = say_count(total, one, many)
+    return f"The list ends before this page: it has {known}, and the first {page.offset:,} are skipped."
