@@ -1,4 +1,4 @@
-"""What a server says of itself when a client connects: its name and picture, what it can do, and how to use it."""
+"""What a server announces when a client connects: its name and icon, its capabilities, and how to use it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 
 class LabelledServer(Server[Any]):
-    """A server that says of itself what is so in the era of whoever asks.
+    """A server that announces the capabilities that fit the protocol era of the client.
 
     Attributes:
-        announces_lists: Whether clients of the handshake era may hear that a list has changed: what is listed stays the
-            same while a server runs, but who is served by one after the other may have been answered by the first.
+        announces_lists: Whether clients of the handshake era may be told that a list has changed. What a server lists
+            stays the same while it runs, but a client that is served by several in turn may still have the list of an
+            earlier one.
     """
 
     announces_lists = False
 
     def get_capabilities(self, *arguments: Any, **options: Any) -> types.ServerCapabilities:  # noqa: ANN401 - as the SDK has them
-        """Return what the server can do."""
+        """Return the server's capabilities."""
         found = super().get_capabilities(*arguments, **options)
         is_modern = options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS
         for part in (found.tools, found.resources, found.prompts):
@@ -41,10 +42,10 @@ class LabelledServer(Server[Any]):
 
 @dataclass(frozen=True, slots=True)
 class DeclareExtensions:
-    """Lets the handshake name the extensions too, which the SDK keeps to the later era.
+    """Names the extensions in the handshake too; the SDK announces them in the later era only.
 
     Attributes:
-        later: Those that are of the later era alone.
+        later: The extensions that exist only in the later era.
     """
 
     server: Server[Any]
@@ -61,7 +62,7 @@ class DeclareExtensions:
 
 @dataclass(frozen=True, slots=True)
 class Instruct:
-    """Gives whoever connects the instructions of the day, for what it may use.
+    """Gives each client that connects today's instructions, for the tools that it may use.
 
     Attributes:
         tell: Returns them.
@@ -79,7 +80,7 @@ class Instruct:
 
 @cache
 def get_icons() -> list[types.Icon]:
-    """Return the picture of the desk. Lists that people choose from have it; those that models read have not."""
+    """Return the desk's icon. It is shown in lists that people choose from, not in those that models read."""
     mark = (Path(__file__).parent / "assets" / "mark.svg").read_bytes()
     address = "data:image/svg+xml;base64," + b64encode(mark).decode()
     return [types.Icon(src=address, mime_type="image/svg+xml", sizes=["any"])]

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 def to_json(answer: BaseModel, *, keeps_markup: bool = False) -> dict[str, Any]:
-    """Return an answer as its contract writes it: null fields are left out, unless its model says otherwise.
+    """Return an answer in the form of its contract: null fields are left out, unless its model says otherwise.
 
     Texts in it are data that others wrote; see `refdesk.core.sanitizer` for what is taken out of them.
 
     Args:
-        answer: Of an operation.
-        keeps_markup: Whether it goes to what shows markup as text: then only what nobody would see is taken out.
+        answer: The answer of an operation.
+        keeps_markup: Whether the recipient shows markup as text; if so, only what would be invisible is taken out.
     """
-    from refdesk.core import sanitizer  # not at the start, which its patterns would slow
+    from refdesk.core import sanitizer  # not at start-up, which its patterns would slow down
 
     value = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
     return sanitizer.clean_json(value, sanitizer.drop_unseen if keeps_markup else sanitizer.clean)
 
 
 def get_meta(answer: BaseModel) -> dict[str, Any]:
-    """Return what goes beside an answer, as plain JSON values; mostly nothing."""
-    # Asked of the type: to compare with a protocol costs more than all the rest here.
+    """Return what accompanies an answer, as plain JSON values; usually nothing."""
+    # Looked up on the type: an `isinstance` check against a protocol would cost more than everything else here.
     return dict(cast("HasMeta", answer).meta) if hasattr(type(answer), "meta") else {}
 
 
 def get_choice(answer: BaseModel) -> Choice | None:
-    """Return what somebody may choose to get another answer; mostly nothing."""
+    """Return the choice by which a person may get a different answer; usually `None`."""
     return cast("HasChoice", answer).choice if hasattr(type(answer), "choice") else None
 
 
@@ -49,7 +49,7 @@ def get_cursors(answer: BaseModel) -> Sequence[str]:
 
 
 def get_warnings(meta: Mapping[str, Any]) -> list[str]:
-    """Return the warnings of what goes beside an answer, each as one line: its code, and what it says."""
+    """Return the warnings in what accompanies an answer, each as one line: its code and its message."""
     return [f"{warning['code']}: {warning['message']}" for warning in meta.get(WARNINGS, ())]
 
 

@@ -1,7 +1,7 @@
 """Dispatch: every transport runs operations and reads resources through here, so that they cannot drift apart.
 
-Arguments pass the strict gate and the input model; only `RefdeskError`s come out, anything else is a bug that is logged
-once under an incident number and told to the caller as no more than that number.
+Arguments pass the strict gate and the input model; only `RefdeskError`s come out. Any other exception is a bug: it is
+logged once under an incident number, and the caller learns no more than that number.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Caller:
     """One caller at one desk.
 
     Attributes:
-        transport: Through which the call came, for the log, the metrics and traces.
-        traceparent: Of which trace the call says that it is part; checked by who reads it.
-        asked_at: When it was first sent, where it comes again because the process that ran it ended.
-        keeps_markup: Whether answers go to what shows markup as text, such as pages that escape all of it.
+        transport: Through which the call came, for the log, metrics and traces.
+        traceparent: The trace that the call claims to be part of; checked by whoever reads it.
+        asked_at: When it was first sent, if it is sent again because the process that ran it ended.
+        keeps_markup: Whether answers go to something that shows markup as text, such as pages that escape it.
     """
 
     desk: Desk
@@ -82,10 +82,10 @@ class Caller:
     keeps_markup: bool = False
 
     async def run(self, operation: Operation, arguments: object, report: Report = report_nothing) -> Answered:
-        """Return the answer of an operation, which tells `report` how far it is.
+        """Return the answer of an operation, which reports its progress to `report`.
 
         Raises:
-            RefdeskError: The arguments are wrong, the caller may not, or the operation refused or failed.
+            RefdeskError: The arguments are wrong, the caller lacks permission, or the operation refused or failed.
         """
         async with self._on_record(operation.name):
             with _guard(self, operation.name, self.desk.find_toolset(operation)):
@@ -94,16 +94,16 @@ class Caller:
                 return await self._answer(operation, validated, report)
 
     async def admit(self, operation: Operation) -> None:
-        """Return when the caller may call an operation, before its arguments are read.
+        """Check that the caller may call an operation, before its arguments are read.
 
         Raises:
-            PermissionDeniedError: It may not, which is put on record.
+            PermissionDeniedError: It may not; the refusal is recorded.
         """
         async with self._on_record(operation.name):
             self.require_operation(operation)
 
     async def record_refusal(self, action: str, error: errors.CallerError) -> None:
-        """Put on record that the caller was refused; a store that fails does not change the answer."""
+        """Record that the caller was refused; a failing store does not change the answer."""
         try:
             with anyio.move_on_after(MOST_SECONDS):
                 base = (await self.desk.get_base()).knowledge_base
@@ -166,14 +166,14 @@ class Caller:
     async def ask(
         self, toolset: str, target: str, scopes: frozenset[str], reader: Callable[[Context], Awaitable[Answer]]
     ) -> Answer:
-        """Return what a reader returns, for what is no entry of a toolset's table; errors as in `run`."""
+        """Return what a reader returns, for a target that is not in a toolset's operation table; errors as in `run`."""
         async with self._on_record(target):
             with _guard(self, target, toolset):
                 self.require(scopes)
                 return await self._within_time(toolset, reader)
 
     async def complete(self, template: ResourceTemplate, written: str) -> Completions:
-        """Return what a half-written argument may become; errors as in `run`."""
+        """Return completions of a partly written argument; errors as in `run`."""
         async with self._on_record(template.uri):
             with _guard(self, template.uri, self.desk.find_toolset(template.operation)):
                 self.require(template.operation.scopes)
@@ -186,10 +186,10 @@ class Caller:
         return self.may(operation.scopes, operation.any_scopes) and not self._is_barred(operation)
 
     def require_operation(self, operation: Operation) -> None:
-        """Return when the caller may run an operation here.
+        """Check that the caller may run an operation here.
 
         Raises:
-            PermissionDeniedError: It lacks a scope, or the server only reads and the operation writes.
+            PermissionDeniedError: It lacks a scope, or the operation writes and the server is read-only.
         """
         self.require(operation.scopes, operation.any_scopes)
         if self._is_barred(operation):
@@ -201,14 +201,15 @@ class Caller:
         return only_reads and not operation.effects.read_only
 
     def may(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> bool:
-        """Return whether the caller has all of `scopes`, and one of `any_scopes` unless there are none."""
+        """Return whether the caller has all of `scopes`, and at least one of `any_scopes` unless that is empty."""
         return not self._find_missing(scopes, any_scopes)
 
     def require(self, scopes: frozenset[str], any_scopes: frozenset[str] = frozenset()) -> None:
-        """Return when the caller has all of `scopes`, and one of `any_scopes` unless there are none.
+        """Check that the caller has all of `scopes`, and at least one of `any_scopes` unless that is empty.
 
         Raises:
-            PermissionDeniedError: It lacks one; the message names it, or all of which one would do.
+            PermissionDeniedError: It does not; the message names the missing scopes, or all those of which one would
+                suffice.
         """
         missing = self._find_missing(scopes, any_scopes)
         if missing:
@@ -219,7 +220,7 @@ class Caller:
             )
 
     def _find_missing(self, scopes: frozenset[str], any_scopes: frozenset[str]) -> list[str]:
-        """Return the scopes the caller lacks; where it has none of several, any of which would do, all of those."""
+        """Return the scopes that the caller lacks; if it has none of `any_scopes`, all of those."""
         missing = scopes - self.principal.scopes
         return sorted(missing or (any_scopes if any_scopes.isdisjoint(self.principal.scopes) else ()))
 
@@ -244,7 +245,7 @@ class Caller:
         try:
             return await answer_within(self.desk.questions, seconds, work)
         except TimeoutError:
-            # What cannot be stopped runs on, but not on its org's account.
+            # Work that cannot be stopped runs on, but no longer takes up a turn of its org.
             for turn in taken:
                 turns.give_back(turn)
         raise errors.WorldError(f"No answer within {seconds:g} seconds; try again, or ask for less at once.")
@@ -252,7 +253,7 @@ class Caller:
 
 @cache
 def get_schema(model: type[BaseModel]) -> contracts.Schema:
-    """Return the schema of an input, as callers are shown it."""
+    """Return the schema of an input as callers see it."""
     return contracts.get_input_schema(model)
 
 
@@ -260,7 +261,7 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
     """Return the arguments as the operation's input.
 
     Raises:
-        InvalidInputError: They are no object, hold what cannot be kept, or do not fit the model.
+        InvalidInputError: They are not an object, hold values that cannot be stored, or do not fit the model.
     """
     if not isinstance(arguments, Mapping):
         raise errors.InvalidInputError("The arguments must be one JSON object.")
@@ -275,7 +276,7 @@ def validate(operation: Operation, arguments: object) -> BaseModel:
 
 
 def _find_subjects(validated: BaseModel) -> dict[str, JsonValue]:
-    """Return the ids that an input names, by field: what is asked for, never a text."""
+    """Return the ids in an input, by field: they say what was asked for, and never include free text."""
     named = {name: getattr(validated, name) for name in _list_id_fields(type(validated))}
     return {name: value for name, value in named.items() if isinstance(value, str) and _ID.fullmatch(value)}
 

@@ -1,4 +1,4 @@
-"""The ceiling of an answer: what a model's context holds of it, and how to read what was cut.
+"""The ceiling on the size of an answer, so that it fits a model's context, and how to read what was cut.
 
 Tokens are estimated, since vocabularies are large and every model has its own: for real text and JSON of many scripts
 the estimate lies at or above what o200k counts, by a tenth to a third. `tests/server/test_ceiling.py` holds it to that.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Shortening
 
 MOST_TOKENS = 10_000
-"""Of one answer; clients warn from here on."""
+"""Most tokens of one answer; clients warn above this."""
 
 _WINDOW = 1000
 _MARGIN = 1.05
@@ -29,11 +29,12 @@ _PIECES = re.compile(
     r"|([^\sA-Za-z0-9\u0080-\U0010ffff]+)|(\n\s*| {2,})"
 )
 _LEAST_VOWELS = 0.3
-"""Of a text's letters, in languages; random letters have a fifth, and cost a token for about two of them."""
+"""Least share of vowels among the letters of natural language; among random letters it is a fifth, and about two of
+those cost a token."""
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has; rarely too few."""
+    """Return an estimate of a text's tokens, which is rarely too low."""
     windows = (text[start : start + _WINDOW] for start in range(0, len(text), _WINDOW))
     return round(sum(_estimate(window) for window in windows) * _MARGIN)
 
@@ -69,10 +70,10 @@ def shorten(
 ) -> dict[str, Any]:
     """Return an answer, shortened where it is too long: texts first, then items from the end.
 
-    A shortened one has `truncated`, with a `message` and, where reading on takes other arguments, these as `next`.
+    A shortened answer has `truncated`, with a `message` and, if reading on takes further arguments, those as `next`.
 
     Args:
-        value: The answer as plain JSON values; it is left as it is.
+        value: The answer as plain JSON values; it is not modified.
         how: What of it may be cut.
         asked: The arguments of the call.
         cursors: How to go on behind each item, where the answer is a page of a list.
@@ -87,7 +88,7 @@ def shorten(
 
 def _fits(value: object) -> bool:
     text = to_text(value)
-    # Without a look: a byte has one token at most, and sixteen characters rarely only one.
+    # Two shortcuts: a byte has one token at most, and sixteen characters rarely have as few as one.
     if len(text.encode("utf-8", "surrogatepass")) <= MOST_TOKENS:
         return True
     if len(text) > MOST_TOKENS * 16:
@@ -121,10 +122,10 @@ def _shorten_items(
 
 
 _RESERVE = 150
-"""Tokens for what `truncated` says."""
+"""Tokens kept free for what `truncated` says."""
 
 _LEAST_TEXT = 12
-"""Tokens of a text that is still worth showing."""
+"""Fewest tokens of a cut text that is still worth showing."""
 
 
 def _blank(item: Mapping[str, Any], how: Shortening) -> dict[str, str]:
@@ -141,7 +142,8 @@ def _count_that_fit(costs: list[int], room: int) -> int:
 
 
 def _find_level(sizes: list[int], room: int) -> int:
-    """Return to how many tokens each text is cut so that all of them fit; short ones leave their share to long ones."""
+    """Return how many tokens each text is cut to, so that all of them fit; short ones leave their share to long
+    ones."""
     for place, size in enumerate(sorted(sizes)):
         share = room // (len(sizes) - place)
         if size > share:
@@ -156,7 +158,7 @@ def _cut_texts(item: dict[str, Any], how: Shortening, level: int) -> dict[str, A
 
 
 def _cut(text: str, tokens: int) -> str:
-    """Return as much of a text as about so many tokens hold, with `…` where it was cut."""
+    """Return as much of a text as fits in about this many tokens, with `…` where it was cut."""
     whole = estimate_tokens(text)
     if whole <= tokens:
         return text
@@ -170,7 +172,7 @@ def _cut(text: str, tokens: int) -> str:
 
 def _shorten_text(value: dict[str, Any], how: Shortening, asked: Mapping[str, object]) -> dict[str, Any]:
     *outer, name = how.texts[0].split(".") if how.texts else [""]
-    shortened = deepcopy(value)  # of which a text is cut in place
+    shortened = deepcopy(value)  # a text in it is cut in place
     holder: dict[str, Any] = shortened
     for key in outer:
         holder = holder[key]
@@ -198,13 +200,13 @@ def _explain(how: Shortening, cut: int, left_out: int) -> dict[str, Any]:
 
 
 def _halve_largest(value: dict[str, Any]) -> None:
-    """Take the second half of the largest text or list away: for what nobody expected to be long."""
+    """Remove the second half of the largest text or list: for parts that nobody expected to be long."""
     holder, key, _ = max(_walk(value), key=lambda place: place[2])
     holder[key] = holder[key][: len(holder[key]) // 2]
 
 
 def _walk(value: Any) -> Iterator[tuple[Any, Any, int]]:  # noqa: ANN401 - any JSON value
-    """Yield each text and list that holds something, with what it is in, its key there, and how long it is as JSON."""
+    """Yield each non-empty text and list as its container, its key there, and its length as JSON."""
     for key, each in list(value.items() if isinstance(value, dict) else enumerate(value)):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         if isinstance(each, str | list) and each:
             yield value, key, len(to_text(cast("object", each)))

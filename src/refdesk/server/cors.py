@@ -1,7 +1,7 @@
 """Cross-origin resource sharing: what a page of an allowed origin may send to this server and read from it.
 
 A browser asks before it sends JSON or a key to another origin (the preflight), and shows a page only those answers that
-allow its origin. Which origins those are, the gate decides for every request; see `REFDESK_ALLOWED_ORIGINS`.
+allow its origin. Which origins are allowed is decided by the gate, for every request; see `REFDESK_ALLOWED_ORIGINS`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ SENT = (
 """Headers that clients send: credentials, and those of MCP's streamable HTTP in both eras."""
 
 READ = ("Mcp-Session-Id", "Refdesk-Warning", "Retry-After", "WWW-Authenticate")
-"""Headers of answers that a client acts on and that a page could not see otherwise."""
+"""Response headers that a client acts on, and that a page could not see otherwise."""
 
 
 def allow_pages(origins: Collection[str]) -> list[Middleware]:
-    """Return what lets pages of these origins call, to be placed in front of everything that may refuse a request.
+    """Return the middleware that lets pages of these origins call; it goes in front of everything that may refuse a
+    request.
 
-    No cookies are involved: callers are known by the credential that each request carries. A page on a public origin
-    may reach a server on a private network, because the operator named that origin.
+    No cookies are involved: callers are identified by the credential in each request. A page on a public origin may
+    reach a server on a private network, because the operator named that origin.
 
     Args:
         origins: Web origins, in lower case as browsers send them.

@@ -1,7 +1,7 @@
 """HTTP authentication, on every request: an API key or an access token, never a session.
 
-Everything needs one except the few pages that show nothing private. A key or token that is missing, unknown, expired,
-revoked or made for somebody else gets the same answer, and is counted alike.
+Every address needs one, except the few pages that show nothing private. A key or token that is missing, unknown,
+expired, revoked or made for somebody else gets the same answer, and counts as the same failure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SESSION_HEADER = "x-salesforce-token"
-"""Carries the session of the help desk that a request is to be answered with."""
+"""Carries the help-desk session with which a request is to be answered."""
 
 OPEN_PATHS = frozenset(
     {
@@ -55,16 +55,18 @@ OPEN_PATHS = frozenset(
     }
 )
 ALWAYS_OPEN = "/.well-known/"
-"""Clients look there for where to sign in, also with a token that is worth nothing any more, and must learn it, or
-that there is no such place."""
+"""Clients look there to find out where to sign in, even with a token that is no longer valid, and must get an answer,
+or learn that there is no such place."""
 
 IDENTIFY_SECONDS = 2.0
-"""How long an address that needs no credential waits to learn whose one is: it answers while a store does not."""
+"""How long an address that needs no credential waits to identify the owner of one that is sent, so that it answers even
+while a store does not."""
 
 OPEN_FOLDERS = ("/assets/", "/console/sign-in/", ALWAYS_OPEN)
 
 MOST_FAILURES = 600
-"""Of one source in a `WINDOW`. A key cannot be guessed; this keeps a broken client from filling the log."""
+"""Most failures of one source in a `WINDOW`. A key cannot be guessed; this keeps a broken client from filling the
+log."""
 
 _REFUSED = (
     "Send a valid API key in the header `Authorization: Bearer refdesk_…`: there was none, or it is unknown, expired "
@@ -87,12 +89,13 @@ class KeyCheck:
     """Passes on authenticated requests, with the caller attached.
 
     Attributes:
-        anonymous: Who callers without a key are; `None` refuses them. A key that is sent always counts.
+        anonymous: Who callers without a key act as; `None` refuses them. A key that is sent is always checked.
         get_error_format: Returns the form of errors at an address.
-        proxies: Who is believed about where requests come from.
-        name_address: Returns which address a request is for, as the log may name it: without what a caller filled in.
-        revocation: Ends what lasts longer than its credential; `None` where nothing does.
-        tokens: Checks access tokens; `None` where no issuer is named, so that only keys count.
+        proxies: The proxies that are believed about where requests come from.
+        name_address: Returns the address of a request as the log may name it: without the parts that a caller filled
+            in.
+        revocation: Ends connections that outlast their credential; `None` if none can.
+        tokens: Checks access tokens; `None` if no issuer is configured, so that only keys are accepted.
     """
 
     app: ASGIApp
@@ -143,7 +146,7 @@ class KeyCheck:
             caller.name, partial(self._opens, _read_secret(sent), scope), caller.issuer is None
         )
         scope[_STATE] = replace(caller.principal, address=address, help_desk_session=_read_session(scope))
-        # The SDK ties each session to this user, so that nobody else can use it.
+        # The SDK binds each session to this user, so that nobody else can use it.
         scope["user"] = AuthenticatedUser(caller.to_access_token())
 
     async def _find_caller(self, secret: str, scope: Scope) -> _Caller:
@@ -152,7 +155,8 @@ class KeyCheck:
             return await self._check(secret, base.keys, Headers(scope=scope).get(ORG_HEADER))
         except errors.UnauthenticatedError as error:
             if not secret:
-                # It asks how to sign in, as clients do first: nothing was guessed.
+                # Without a credential a client only asks how to sign in, as clients do first; that is no failed
+                # attempt.
                 raise errors.UnauthenticatedError(self._explain()) from None
             reason, source = error.message, self.proxies.find_client(scope)
             nobody = Actor(SHARED_ORG, "", "http", source)
@@ -162,7 +166,7 @@ class KeyCheck:
             )
             failures = self.failures.count(source, base.keys.clock.now())
         if (pad := base.knowledge_base.scratchpad) is not None:
-            # Behind a balancer, one source meets many processes.
+            # Behind a load balancer, one source reaches many processes.
             failures = max(failures, await pad.count(f"refused:{source}", WINDOW.total_seconds()) or 0)
         if failures == 1 or failures == MOST_FAILURES:
             facts = {"source": source, "path": self.name_address(scope), "failures": failures, "reason": reason}
@@ -175,7 +179,7 @@ class KeyCheck:
         raise errors.UnauthenticatedError(self._explain())
 
     async def _opens(self, secret: str, scope: Scope) -> bool:
-        """Return whether a key or token opens what it opened; true while the store or the issuer does not answer."""
+        """Return whether a key or token is still accepted; true while the store or the issuer does not answer."""
         try:
             await self._check(secret, (await self.desk.get_base()).keys, Headers(scope=scope).get(ORG_HEADER))
         except errors.CallerError:
@@ -196,7 +200,7 @@ class KeyCheck:
         try:
             return _of_token(await self.tokens.identify(secret, org))
         except errors.UnauthenticatedError:
-            # The same work as for a key that is unknown; no key begins otherwise.
+            # Do the same work as for an unknown key. It finds nothing: every key begins with `PREFIX`.
             with suppress(errors.UnauthenticatedError):
                 await keys.find(secret)
             raise
@@ -204,12 +208,12 @@ class KeyCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who calls, and what a session of the protocol is tied to.
+    """Who calls, and what a protocol session is bound to.
 
     Attributes:
         client: The id of the key, or the application that holds the token.
-        issuer: Who made the token; `None` for a key.
-        subject: Who is called for with the token; `None` for a key.
+        issuer: Who issued the token; `None` for a key.
+        subject: On whose behalf the token is used; `None` for a key.
     """
 
     principal: Principal
@@ -219,11 +223,11 @@ class _Caller:
 
     @property
     def name(self) -> str:
-        """The same for all credentials that may go on with what one of them opened."""
+        """A name that is the same for all credentials that may continue what one of them opened."""
         return " ".join((self.client, self.issuer or "", self.subject or ""))
 
     def to_access_token(self) -> AccessToken:
-        """Return it as the SDK keeps it; the secret itself stays here."""
+        """Return the caller in the SDK's form, without the secret itself."""
         claims = {"iss": self.issuer} if self.issuer is not None else None
         scopes = sorted(self.principal.scopes)
         return AccessToken(token="", client_id=self.client, scopes=scopes, subject=self.subject, claims=claims)
@@ -234,7 +238,7 @@ def _of_key(key: ApiKey) -> _Caller:
 
 
 def _of_token(caller: TokenCaller) -> _Caller:
-    # An org's name has no blank, so no two callers have one subject.
+    # An org's name contains no blank, so no two callers have the same subject.
     subject = f"{caller.principal.org} {caller.principal.agent}"
     return _Caller(caller.principal, caller.client, caller.issuer, subject)
 
@@ -245,7 +249,7 @@ def is_open(path: str) -> bool:
 
 
 def find_caller(request: Request) -> Principal | None:
-    """Return who sent a request, or `None` when nobody said so, which only open addresses allow."""
+    """Return who sent a request, or `None` if it was sent without a credential, which only open addresses allow."""
     return find_caller_of(request.scope)
 
 
@@ -255,12 +259,12 @@ def find_caller_of(scope: Scope) -> Principal | None:
 
 
 def is_keyless(scope: Scope) -> bool:
-    """Return whether a request is answered without a key or token, where that is allowed."""
+    """Return whether a request is answered without a key or token, as the settings may allow."""
     return _KEYLESS in scope
 
 
 def get_holder(scope: Scope) -> Holder:
-    """Return the org and agent that a request's sessions and connections count for."""
+    """Return the org and agent whose limits the sessions and connections of a request count towards."""
     caller: Principal = scope[_STATE]
     return caller.org, caller.agent
 
@@ -269,7 +273,7 @@ def get_caller(request: Request) -> Principal:
     """Return who sent a request.
 
     Raises:
-        UnauthenticatedError: Nobody said so.
+        UnauthenticatedError: It was sent without a credential.
     """
     caller = find_caller(request)
     if caller is None:
@@ -282,6 +286,6 @@ def _read_session(scope: Scope) -> str:
 
 
 def _read_secret(sent: list[str]) -> str:
-    """Return the key of the one bearer header, or an empty text, which is no key."""
+    """Return the key in the only bearer header, or an empty text, which is never a key."""
     scheme, _, secret = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
     return secret.strip(" ") if scheme.lower() == "bearer" else ""

@@ -1,4 +1,4 @@
-"""Deadlines that hold: whoever asked is answered in time, though a thread cannot be stopped."""
+"""Deadlines that hold: callers are answered in time, even though threads cannot be stopped."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Answer = TypeVar("Answer")
 async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[], Awaitable[Answer]]) -> Answer:
     """Return what `ask` returns, or raise what it raises.
 
-    Work that is not done in time, or that nobody waits for any more, is cancelled and not waited for: a thread of it
-    may run on, and the group outlives it.
+    Work that is not done in time, or that nobody waits for any more, is cancelled without waiting for it to end: one of
+    its threads may run on, and the group outlives that.
 
     Args:
-        group: Outlives the call; without one, what cannot be stopped is waited for.
+        group: Outlives the call; without it, work that cannot be stopped is waited for.
         seconds: How long it may take.
         ask: Does the work.
 
@@ -43,9 +43,9 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
                 failures.append(error)
         _end(done)
 
-    # A plain task: one that a group starts costs every call as much again as its deadline does.
+    # A plain task: starting it in a group would double what a deadline costs each call.
     task = loop.create_task(work())
-    # Every call has a deadline and nearly none meets it: a timer is the least that there is to set and take away.
+    # Every call has a deadline and hardly any reaches it: a timer is the cheapest thing to set and cancel.
     timer = loop.call_later(seconds, _end, done)
     try:
         await done
@@ -62,7 +62,7 @@ async def answer_within(group: TaskGroup | None, seconds: float, ask: Callable[[
 
 
 async def _outlive(task: asyncio.Task[None]) -> None:
-    """Let whoever closes the group wait for a task that is to stop."""
+    """Make closing the group wait for a task that has been told to stop."""
     with anyio.CancelScope(shield=True):
         await asyncio.wait((task,))
 

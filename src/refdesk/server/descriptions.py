@@ -24,7 +24,7 @@ _INPUT_NOISE = frozenset({"examples", "minLength", "maxLength", "maxItems"})
 _OUTPUT_NOISE = _INPUT_NOISE | {"description", "additionalProperties", "format", "minimum", "maximum"}
 _OCCASIONAL = ("string", "array")
 _MAIN = frozenset({"articles", "search_method"})
-"""What an answer always has, though its contract does not say so."""
+"""Fields that an answer always has, although its contract does not say so."""
 
 _ANYTHING = ("additionalProperties", True)
 _SENTENCE = re.compile(r"(?<=[.;]) ")
@@ -46,27 +46,29 @@ _SELF_EVIDENT = frozenset(
         "includeExpired",
     }
 )
-"""Arguments whose names say what the contracts say in words."""
+"""Arguments whose names already say what their descriptions in the contracts do."""
 
 _IDS = frozenset({"id", "oldId", "newId"})
-"""Arguments that callers take from answers: what they look like is no use to know."""
+"""Arguments that callers copy from answers; their format is of no use to them."""
 
 _PLAIN = ({"type": "string"},)
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 NO_SHORTENING = Shortening()
 MOST_LISTED_STRINGS = 1
-"""A record with more plain strings that are never absent says for all of them at once what they are."""
+"""Most plain, required strings that the schema of a record lists one by one; if it has more, it declares all of them at
+once."""
 
 
 def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> list[tuple[Toolset, tuple[Operation, ...]]]:
     """Return the operations to offer as tools, with their toolsets, in the table's order.
 
     Args:
-        toolsets: Those in play.
-        wanted: Names of tools; `default` for those that are listed unasked, `all` for every one; none is `default`.
+        toolsets: The toolsets that are served.
+        wanted: Names of tools; `default` for those that are listed by default, `all` for every one. Empty means
+            `default`.
 
     Raises:
-        ConfigurationError: There is no tool of such a name.
+        ConfigurationError: There is no tool with such a name.
     """
     if set(wanted) <= {"default"}:
         return [(toolset, toolset.listed) for toolset in toolsets]
@@ -74,7 +76,7 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> list[tup
     groups = {"all": names, "default": {operation.name for toolset in toolsets for operation in toolset.listed}}
     unknown = [name for name in wanted if name not in names | groups.keys()]
     if unknown:
-        import difflib  # for this alone
+        import difflib  # needed only here
 
         near = difflib.get_close_matches(unknown[0], names, n=1) or [", ".join(sorted(names))]
         raise errors.ConfigurationError(
@@ -86,7 +88,7 @@ def choose_tools(toolsets: Sequence[Toolset], wanted: Sequence[str]) -> list[tup
 
 
 def describe_tools(operations: Sequence[Operation]) -> list[types.Tool]:
-    """Return what tools/list says of those of a toolset's operations that are offered together."""
+    """Return what tools/list says of the operations of a toolset that are offered."""
     answers = [contracts.get_output_schema(each.output) for each in operations]
     records = {_freeze(answer): each.name for answer, each in zip(answers, operations, strict=True)}
     return [_describe_tool(*pair, records) for pair in zip(operations, answers, strict=True)]
@@ -102,7 +104,7 @@ def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Map
         input_schema=_lean_input(contracts.get_input_schema(operation.input)),
         output_schema=_lean_output(answer, others, may_be_cut=operation.shortening != NO_SHORTENING),
         annotations=types.ToolAnnotations(
-            # Who says nothing writes, and does it again each time; of what only reads, the rest has no meaning.
+            # By default a tool writes and is not idempotent; for one that only reads, the other hints have no meaning.
             read_only_hint=effects.read_only or None,
             destructive_hint=None if effects.read_only else effects.destructive,
             idempotent_hint=True if effects.idempotent and not effects.read_only else None,
@@ -112,7 +114,7 @@ def _describe_tool(operation: Operation, answer: Mapping[str, Any], records: Map
 
 
 def _read_name(name: str) -> str:
-    """Return a tool's name as clients show it where a tool has no title."""
+    """Return a tool's name as clients show it if the tool has no title."""
     return name.replace("_", " ").capitalize()
 
 
@@ -146,7 +148,7 @@ HEED = (
 
 
 def server_name(toolsets: tuple[Toolset, ...]) -> str:
-    """Return the label: the toolset's own when it is served alone."""
+    """Return the server's name: that of the toolset if only one is served."""
     return toolsets[0].name if len(toolsets) == 1 else "refdesk"
 
 
@@ -156,12 +158,12 @@ def instructions(
     synced: Mapping[str, datetime] | None = None,
     may_run: Callable[[Operation], bool] = lambda _: True,
 ) -> str:
-    """Return what a client may show its model: the day, what there is to know, how tasks are done, and what to heed.
+    """Return what a client may show its model: today's date, what the desk knows, how tasks are done, and what to heed.
 
     Args:
         toolsets: Those in play.
-        today: In UTC.
-        synced: When those that copy a source last did, as far as that is known.
+        today: The date in UTC.
+        synced: When the toolsets that copy a source last did so, as far as that is known.
         may_run: Returns whether the caller may use a tool. A toolset of which it may use none is left out.
     """
     known = synced or {}
@@ -184,15 +186,16 @@ def _tell_age(synced: datetime | None) -> str:
 def _lean_input(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of arguments without what costs a model tokens and tells it little.
 
-    The tool's own description stands for its model's, a field's is its first sentence, and how long a text may be is
-    said when it is too long. Types, bounds, defaults and which fields there are stay. The contracts have it whole.
+    The description of the model is dropped in favour of the tool's own, that of a field is cut to its first sentence,
+    and limits on length are only reported when a text exceeds them. Types, bounds, defaults and the set of fields stay.
+    The contracts have the full schema.
     """
     lean = _lean(schema, _INPUT_NOISE)
     return {key: value for key, value in _mute(lean).items() if key != "description"}
 
 
 def _mute(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema without the descriptions of fields whose names say as much, and without defaults of nothing."""
+    """Return the schema without descriptions of self-evident fields, and without defaults that are empty or null."""
     for name, field in schema.get("properties", {}).items():
         _mute(field)
         if not field.get("default", True):
@@ -205,17 +208,18 @@ def _mute(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_be_cut: bool) -> dict[str, Any] | None:
-    """Return an answer's schema: its types and which fields are always there; fields speak for themselves.
+    """Return an answer's schema: its types and which fields are always there, without descriptions.
 
-    What only is a receipt, a few ids, words and numbers, nobody need know before: for that it is `None`.
+    It is `None` for a mere receipt, a few ids, words and numbers, which nobody needs to know in advance.
 
-    Objects are left open, so that a client that kept the schema is not broken by a further field; a text or a list that
-    an answer has only now and then, such as a notice, is one.
+    Objects are left open, so that an additional field does not break a client that kept the schema. Texts and lists
+    that an answer has only occasionally, such as a notice, are such fields.
 
     Args:
-        schema: As the contract has it.
-        records: The schemas that other tools answer with, by the tool; such a part refers to its tool.
-        may_be_cut: Whether an answer may grow too long.
+        schema: The schema in the contract.
+        records: Maps schemas of the answers of other tools to the tools' names; a part with such a schema is reduced to
+            an object.
+        may_be_cut: Whether an answer may be truncated.
     """
     required = schema.get("required", [])
     fields = {
@@ -226,7 +230,7 @@ def _lean_output(schema: Mapping[str, Any], records: Mapping[str, str], *, may_b
     lean = _lean({**schema, "properties": fields}, _OUTPUT_NOISE, _shorten_record)
     left_out = [field for name, field in schema.get("properties", {}).items() if name not in fields]
     if any(field.get("type") != "string" for field in left_out):
-        # What is not named is no text then, or not always.
+        # Otherwise fields that are not named would be declared as strings, and some are not.
         lean.pop("additionalProperties", None)
     if may_be_cut:
         return _allow_truncation(lean)
@@ -239,8 +243,8 @@ def _refer(schema: Mapping[str, Any], records: Mapping[str, str]) -> Mapping[str
 
 
 def _shorten_record(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema in fewer words: one of a record says once for all its strings that they are, one of a list of
-    mere strings, or of records that hold nothing else, that it is a list."""
+    """Return a shorter schema: that of a record declares all its strings at once; that of a list of strings, or of
+    records that hold only strings, says only that it is a list."""
     if "enum" in schema:
         return {"enum": schema["enum"]}
     if _is_choice_of_types(branches := schema.get("anyOf", [])):
@@ -270,7 +274,7 @@ def _is_word(field: Mapping[str, Any]) -> bool:
 
 
 def _allow_truncation(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an answer so that it may say what was cut of it."""
+    """Return the schema of an answer that may also say what was cut from it."""
     if schema.get("additionalProperties") is None:
         return schema
     return {**schema, "properties": {**schema.get("properties", {}), TRUNCATED: {"type": "object"}}}
@@ -295,5 +299,5 @@ def _lean_part(
 
 
 def _freeze(schema: Mapping[str, Any]) -> str:
-    """Return a schema as text that is equal for equal shapes, whatever their descriptions."""
+    """Return a schema as text that is the same for the same shape, whatever its descriptions."""
     return json.dumps(_lean(schema, _OUTPUT_NOISE), sort_keys=True)

@@ -1,7 +1,7 @@
-"""Asking a person for one choice, where an answer needs it and the client can ask; in both protocol eras.
+"""Asks a person for a choice if an answer needs one and the client can ask, in both protocol eras.
 
-A call that needs a choice has ended, without effect, before anybody is asked: it holds nothing meanwhile, and is made
-again with what was chosen. So nothing is kept between the rounds either, and any replica may serve the second.
+A call that needs a choice ends, without effect, before anybody is asked: it holds no resources meanwhile, and is
+repeated with what was chosen. So no state is kept between the two rounds, and any replica may serve the second.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 ANSWER_SECONDS = 600.0
-"""How long a person may think."""
+"""How long a person may take to choose."""
 
 IN_ONE_BODY = "refdesk.in_one_body"
-"""Where in a request's scope is whether it is answered in one body, in which no question can precede the answer."""
+"""The key in a request's scope that says whether it is answered in one body, where no question can precede the
+answer."""
 
 FIELD = "choice"
 _FIRST_MODERN = "2026-07-28"
 _FIRST_TITLED = "2025-11-25"
-"""Clients of revisions before it know names of options only beside them."""
+"""First revision in which options carry their titles; earlier ones list the names in `enumNames`."""
 
 
 def can_ask(context: RequestContext) -> bool:
-    """Return whether the client has said that it asks people by forms."""
+    """Return whether the client has declared that it can show people forms."""
     known = context.session.client_capabilities
     asked = known.elicitation if known is not None else None
     return asked is not None and (asked.form is not None or asked.url is None)
@@ -41,7 +42,7 @@ def can_ask(context: RequestContext) -> bool:
 async def ask(
     context: RequestContext, params: types.CallToolRequestParams, choice: Choice
 ) -> str | types.InputRequiredResult | None:
-    """Return what was chosen, `None` when nobody chose, or the question that the client is to ask.
+    """Return what was chosen, `None` if nobody chose, or the question that the client is to ask.
 
     In the later era the client calls again with what was chosen.
     """
@@ -64,7 +65,7 @@ async def _ask_now(context: RequestContext, request: types.ElicitRequestFormPara
         with anyio.move_on_after(ANSWER_SECONDS):
             return await context.session.elicit_form(request.message, request.requested_schema, context.request_id)
     except MCPError:
-        return None  # the client cannot ask after all: the call ends as it would have
+        return None  # the client cannot ask after all: the call ends as if nobody had chosen
     return None
 
 

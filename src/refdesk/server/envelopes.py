@@ -1,4 +1,4 @@
-"""What makes a JSON value a message of JSON-RPC as MCP has it, on every transport."""
+"""Checks whether a JSON value is a JSON-RPC message as MCP defines it, on every transport."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 VERSIONS_WITH_BATCHES = frozenset({"2024-11-05", "2025-03-26"})
 MOST_TOGETHER = 50
-"""Messages in one batch."""
+"""Most messages in one batch."""
 
 MOST_ID_LENGTH = 256
 NOTHING = object()
-"""What `parse` returns for what is no JSON; null is JSON."""
+"""What `parse` returns for text that is not JSON; `None` stands for null."""
 
 NO_JSON = "Parse error: send one JSON-RPC message, as strict JSON in UTF-8."
 
 
 def parse(text: str | bytes) -> object:
-    """Return the value of a JSON text in UTF-8 without half characters and byte order mark, or `NOTHING`.
+    """Return the value of a JSON text, or `NOTHING`; it must be UTF-8 without lone surrogates and byte order mark.
 
-    What JSON has not but Python reads, such as NaN, is refused where it stands in a tool's arguments.
+    What Python reads although it is not JSON, such as NaN, is refused later, when a tool's arguments are checked.
     """
     try:
-        # From bytes Python would also read UTF-16, UTF-32 and half characters, which nobody after this one does.
+        # Given bytes, Python would also read UTF-16, UTF-32 and lone surrogates, which later readers do not.
         decoded = text.decode() if isinstance(text, bytes) else text
         value: object = json.loads(decoded)
         if "\\ud" in decoded.lower():
@@ -38,7 +38,7 @@ def parse(text: str | bytes) -> object:
 
 
 def find_problem(value: object) -> types.JSONRPCError | None:
-    """Return the error for what is no message; `None` for what is one."""
+    """Return the error for a value that is not a message; `None` for a message."""
     if not isinstance(value, dict):
         return refuse(None, types.INVALID_REQUEST, "A message is one JSON object.")
     message = cast("dict[str, Any]", value)
@@ -52,7 +52,7 @@ def find_problem(value: object) -> types.JSONRPCError | None:
 
 
 def find_batch_problem(batch: Sequence[object], version: str | None) -> types.JSONRPCError | None:
-    """Return what is wrong with a batch as such, in a session of this revision; `None` when it can be served."""
+    """Return what is wrong with a batch as a whole in a session of this revision; `None` if it can be served."""
     if version not in VERSIONS_WITH_BATCHES:
         return refuse(None, types.INVALID_REQUEST, "This protocol revision has no batches: send one message at a time.")
     if not 0 < len(batch) <= MOST_TOGETHER:
@@ -71,7 +71,7 @@ def get_wanted_version(message: Mapping[str, Any]) -> str | None:
 
 
 def refuse(id: object, code: int, words: str, data: object = None) -> types.JSONRPCError:
-    """Return an error for a message."""
+    """Return an error in reply to a message."""
     known = cast("types.RequestId", id) if _is_id(id) else None
     return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(code=code, message=words, data=data))
 
@@ -96,5 +96,5 @@ def _is_id(id: object) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Return whether a text can be written in UTF-8: JSON may spell surrogates that belong to no character."""
+    """Return whether a text can be written in UTF-8: JSON can express lone surrogates, which belong to no character."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

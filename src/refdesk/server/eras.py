@@ -1,11 +1,11 @@
-"""Protocol eras on a stream: a probe does not decide which one a connection speaks.
+"""Protocol eras on a stream; a probe does not decide which era a connection speaks.
 
 The SDK lets a connection's first request choose between the handshake era and the later one. Clients in the field ask
-`server/discover` first and open with `initialize` all the same; the SDK alone would refuse them. Here probes are
-answered on the side until a request really opens the connection.
+`server/discover` first and then open with `initialize` all the same, which the SDK alone would refuse. Here probes are
+answered separately until a request really opens the connection.
 
-As it is known here which era that is, a connection of the handshake era is served by the SDK's loop for that era alone:
-the one for both passes each message from task to task twice before it is worked on.
+Since the era is known here, a connection of the handshake era is served by the SDK's loop for that era only: the loop
+for both eras passes each message between tasks twice before it is handled.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ PARSE_ERROR = -32700
 UNSUPPORTED_VERSION = -32022
 DISCOVER = "server/discover"
 MOST_AHEAD = 8
-"""Items before the request that opens a connection; further ones are dropped, as the SDK does it."""
+"""Most items kept before the request that opens a connection; further ones are dropped, as the SDK does."""
 
 
 class Stream(ABC):
-    """One direction of a connection, as the SDK takes it: closed when its block ends."""
+    """One direction of a connection, in the form that the SDK expects: closed when its block ends."""
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Read or write nothing more."""
+        """Stop reading or writing."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,14 +59,14 @@ class Stream(ABC):
 
 
 class Reading(Stream):
-    """What a client says, item by item in the task that wants the next, with none in between."""
+    """What a client sends, read item by item in the task that wants the next one, with no task in between."""
 
     @abstractmethod
     async def receive(self) -> Item:
         """Return the next item.
 
         Raises:
-            EndOfStream: There is none any more.
+            EndOfStream: There are no more items.
         """
 
     def __aiter__(self) -> Self:
@@ -86,9 +86,9 @@ async def run(
     era: StdioEra,
     caller: object = None,
 ) -> None:
-    """Serve one connection over a pair of streams, with the era as the settings have it.
+    """Serve one connection over a pair of streams, in the era that the settings allow.
 
-    `caller` is what handlers find as `context.request`, where the stream says nothing of it.
+    `caller` is what handlers find as `context.request`, if the stream does not say who calls.
     """
     passed_on = _PassedOn(read, write, _gatekeeper(server, era), caller)
     options = server.create_initialization_options()
@@ -101,7 +101,7 @@ async def run(
 
 
 class _PassedOn(Reading):
-    """The client's messages, except those that are answered here."""
+    """The client's messages, without those that are answered here."""
 
     def __init__(
         self, read: ReadStream[Item], write: WriteStream[SessionMessage], answer: Answer, caller: object
@@ -143,7 +143,7 @@ class _PassedOn(Reading):
         await self._read.aclose()
 
     async def _open(self, item: SessionMessage) -> types.JSONRPCMessage | None:
-        """Let a request open the connection, unless it is answered here, or it is open."""
+        """Let a request open the connection, unless the request is answered here or the connection is open."""
         reply = None if self._is_open else await self._answer(item)
         if reply is None and not self._is_open and isinstance(item.message, types.JSONRPCRequest):
             self._is_open, self._has_handshake = True, not _is_of_later_era(item.message)
@@ -151,13 +151,14 @@ class _PassedOn(Reading):
 
 
 def _is_of_later_era(request: types.JSONRPCRequest) -> bool:
-    """Return whether a request says of itself which protocol it speaks, as those without a handshake do."""
+    """Return whether a request carries its protocol version, as requests without a handshake do."""
     meta = (request.params or {}).get("_meta") if request.method != "initialize" else None
     return isinstance(meta, dict) and types.PROTOCOL_VERSION_META_KEY in meta
 
 
 def _find_mixed_up(item: SessionMessage) -> types.JSONRPCMessage | None:
-    """Return the answer to a request of the later era on a connection that has shaken hands; `None` to any other."""
+    """Return the answer to a request of the later era on a connection that has shaken hands; `None` for any other
+    message."""
     request = item.message
     if not isinstance(request, types.JSONRPCRequest) or not _is_of_later_era(request):
         return None
@@ -166,7 +167,8 @@ def _find_mixed_up(item: SessionMessage) -> types.JSONRPCMessage | None:
 
 
 def _gatekeeper(server: Server[Any], era: StdioEra) -> Answer:
-    """Return what answers requests that come before the connection is open; `None` lets one open it."""
+    """Return a function that answers requests before the connection is open; where it returns `None`, a request may
+    open it."""
 
     async def answer(item: SessionMessage) -> types.JSONRPCMessage | None:
         request = item.message
@@ -185,7 +187,7 @@ def _gatekeeper(server: Server[Any], era: StdioEra) -> Answer:
 
 
 async def _discover(server: Server[Any], item: SessionMessage) -> types.JSONRPCMessage | None:
-    """Return the server's answer to a probe, given on a connection of its own, so that it decides nothing."""
+    """Return the server's answer to a probe, given on a separate connection so that it does not decide the era."""
     ask, asked = anyio.create_memory_object_stream[Item](1)
     told, tell = anyio.create_memory_object_stream[SessionMessage](1)
     async with ask, tell, anyio.create_task_group() as group:

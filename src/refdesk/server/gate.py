@@ -1,7 +1,7 @@
 """The ASGI gate in front of all HTTP: checks hosts, origins and sizes.
 
-A browser that is tricked into calling a server on its own machine (DNS rebinding) names another host or origin than
-this server's; such requests end here. So do requests that two readers would take apart differently.
+A browser that is tricked into calling a server on its own machine (DNS rebinding) names a host or origin other than
+this server's; such requests end here. So do requests that two parsers would split differently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECURITY_HEADERS = {
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "cross-origin-resource-policy": "same-origin",
-    # Not "no-referrer": from a page that sends none, browsers call the origin of a form "null".
+    # Not "no-referrer": browsers send the origin "null" with forms from a page that sends no referrer.
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -43,16 +43,17 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Passes on requests that name this server, from its own pages or none.
+    """Passes on requests that name this server and that come from its own pages, those of allowed origins, or no page
+    at all.
 
     Attributes:
         hosts: Host names, beside loopback, that a request may name.
-        takes_addresses: Whether a request may name the server by any IP address: no web page can make a name of its
-            own mean the server then, as it can with a host name.
+        takes_addresses: Whether a request may name the server by any IP address. A web page cannot make an address
+            point to this server, as it can with a host name of its own.
         origins: Web origins, beside this server's own, whose pages may call.
-        most_bytes: How large a request to an address may be, where it may be larger than elsewhere.
+        most_bytes: The largest requests, in bytes, at addresses where they may be larger than elsewhere.
         get_error_format: Returns the form of errors at an address.
-        find_scheme: Returns over what a client speaks, `http` or `https`: redirects and cookies follow it.
+        find_scheme: Returns the scheme that a client uses, `http` or `https`: redirects and cookies follow it.
     """
 
     app: ASGIApp
@@ -84,7 +85,7 @@ class Gate:
             status, error = refusal
             reply = reply_error(error, self.get_error_format(scope), status)
             if _has_two_ends(Headers(scope=scope)):
-                # Another reader may find a second request in what follows.
+                # Another parser may take what follows for a second request.
                 reply.headers["connection"] = "close"
             await reply(scope, receive, send_guarded)
 

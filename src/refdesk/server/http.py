@@ -71,19 +71,19 @@ def build_app(
 ) -> Gate:
     """Return the application.
 
-    Its lifespan runs the MCP sessions; it ends them when it ends. The desk is opened and closed by the caller.
+    Its lifespan runs the MCP sessions and ends them with itself. The caller opens and closes the desk.
 
     Args:
         desk: The desk.
-        anonymous: Who callers without a key are; `None` for nobody, so that every caller needs a key.
-        sse: Whether the retired SSE transport is served too.
-        clock: Says when access tokens expire; the machine's if none is given.
+        anonymous: Who callers without a key act as; `None` if every caller needs a key.
+        sse: Whether to serve the retired SSE transport too.
+        clock: Used to check whether access tokens have expired; the machine's clock if none is given.
         takes_addresses: Whether requests may name the server by any IP address.
-        make_adapter: Makes what serves the desk over MCP; one with more to serve may be given.
-        tickets: Those that the console takes.
+        make_adapter: Makes the adapter that serves the desk over MCP; one that serves more may be given.
+        tickets: The tickets that the console accepts.
 
     Raises:
-        ConfigurationError: The settings of signing in lack one or contradict each other.
+        ConfigurationError: The settings for signing in are incomplete or contradict each other.
     """
     sign_in = _choose_sign_in(desk, clock or SystemClock())
     adapter = make_adapter(desk, _identify)
@@ -128,7 +128,8 @@ def build_app(
 
 
 def _scheme_finder(settings: Settings) -> Callable[[Scope], str]:
-    """Return what finds over what a client speaks: who names the server by its public URL, over what that says."""
+    """Return a function that finds the scheme a client uses: that of the public URL if the request names the server by
+    it."""
     proxies, public = read_proxies(settings.trusted_proxies), urlsplit(settings.public_url or "")
 
     def find_scheme(scope: Scope) -> str:
@@ -179,7 +180,7 @@ def _build_checks(
 
 
 def _find_keyed(scope: Scope) -> Principal | None:
-    """Return whose key or token a request carries."""
+    """Return the owner of the key or token that a request carries."""
     return None if is_keyless(scope) else find_caller_of(scope)
 
 
@@ -188,14 +189,15 @@ def _carries_message(scope: Scope) -> bool:
 
 
 def _identify(context: RequestContext) -> Principal:
-    """Return the sender of the current message, regardless of who opened its session."""
+    """Return the sender of the current message, whoever opened its session."""
     request = cast("Request", context.request)
     caller = get_caller(request)
     return mcp.identify_local(caller, is_agent_known=False)(context) if is_keyless(request.scope) else caller
 
 
 def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope) -> ErrorFormat:
-    """Return the format of the route that matches; else of those beside it, else of all where they agree."""
+    """Return the error format of the route that matches; else that of the routes beside it, else of all routes, if they
+    agree."""
     for route, form in routes:
         if route.matches(scope)[0] is not Match.NONE:
             return form
@@ -206,7 +208,8 @@ def _get_error_format(routes: Sequence[tuple[Route, ErrorFormat]], scope: Scope)
 
 
 def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
-    """Return the address that a request is for, with the names of what a caller fills in; empty where there is none."""
+    """Return the route's path for a request, with the names of its parameters in place of their values; empty if there
+    is none."""
     known = (route for route in routes if isinstance(route, Route | Mount))
     return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
@@ -253,7 +256,7 @@ def _guard_sessions(app: ASGIApp, sessions: Sessions, adapter: mcp.Adapter) -> M
 
 
 def _wants_page(request: Request) -> bool:
-    """Return whether somebody looks, who has followed a link or written an address."""
+    """Return whether a person is looking, who has followed a link or typed an address."""
     return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 
@@ -266,7 +269,7 @@ async def _refuse(
         return Visit(site, request).refuse(absence) if _wants_page(request) else reply_error(absence, form)
     if status == 405:
         headers = error.headers or {} if isinstance(error, HTTPException) else {}
-        # The router lists a set, in whatever order this process hashes it.
+        # The router joins a set, whose order differs from process to process.
         allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
         refusal = errors.InvalidInputError(f"That address takes {allowed or 'another method'}; see /docs.")
         response = reply_error(refusal, form, 405)

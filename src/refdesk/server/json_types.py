@@ -1,7 +1,7 @@
-"""The types of arguments, exactly as the schemas that callers are shown have them: nothing is taken for something else.
+"""Checks the types of arguments exactly against the schemas that callers see: nothing is converted.
 
-The models alone would read `"5"` and `true` as numbers and a number as an instant. What comes as text by its nature
-(a path, a query parameter, an option of the command line) is read by its schema first.
+The models alone would read `"5"` and `true` as numbers and a number as an instant. What can only come as text (a path,
+a query parameter, an option of the command line) is first converted as its schema says.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _NUMBER = re.compile(
 
 
 def find_faults(value: object, schema: Schema, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield for each value of a wrong type where it is, and a sentence's rest that says what it must be.
+    """Yield the path of each value of a wrong type, and the rest of a sentence that says what it must be.
 
-    A null is left to the model, and so is what the schema does not name. As in JSON Schema, 5.0 is a whole number.
+    Nulls, and values that the schema does not name, are left to the model. As in JSON Schema, 5.0 is a whole number.
     """
     kind = schema.get("type")
     if "anyOf" in schema and value is not None:
@@ -58,16 +58,16 @@ def find_faults(value: object, schema: Schema, path: str = "") -> Iterator[tuple
 
 
 def read_texts(texts: Mapping[str, str], schema: Schema) -> dict[str, object]:
-    """Return what comes as text by its nature as values of the types that the schema's properties have.
+    """Return values that can only come as text, converted to the types of the schema's properties.
 
-    A text that is none of its type stays a text, for `find_faults` to name.
+    A text that cannot be converted stays a text, for `find_faults` to report.
     """
     properties = cast("Mapping[str, Schema]", schema.get("properties", {}))
     return {name: read_text(text, properties.get(name, {})) for name, text in texts.items()}
 
 
 def read_text(text: str, schema: Schema) -> object:
-    """Return one such value; errors as in `read_texts`."""
+    """Return one value, converted as by `read_texts`."""
     match schema.get("type"):
         case "integer" if _INTEGER.fullmatch(text):
             return int(text)
@@ -96,7 +96,7 @@ def _is_of(kind: str, value: object) -> bool:
 
 
 def _tell(kind: str, value: object, schema: Schema) -> str:
-    """Return what a value must be: its type, its unit where the description begins with it, and an example."""
+    """Return what a value must be: its type, its unit if the description begins with it, and an example."""
     unit = _UNIT.match(str(schema.get("description", "")))
     example = next(iter(schema.get("examples", ())), _EXAMPLES.get(kind))
     parts = [

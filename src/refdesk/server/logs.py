@@ -1,7 +1,7 @@
-"""Logging: one JSON object a line, on stderr. stdout belongs to the protocol.
+"""Logging: one JSON object per line, on stderr; stdout belongs to the protocol.
 
-No line holds what a caller wrote. Messages of exceptions, and of libraries that read callers' messages, quote it as
-they please; so a trace has the types and places alone, and such a library's entry only says where it was made.
+No line contains text that a caller wrote. Messages of exceptions, and of libraries that read callers' messages, may
+quote it; so a trace has only types and places, and an entry of such a library only says where it was made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QUIET = ("mcp", "httpx2", "httpcore2", "uvicorn.access", "uvicorn.error", "sse_s
 
 
 class JsonLines(logging.Formatter):
-    """Writes an entry as one line: time, level, logger, message, then whatever was given as `extra`."""
+    """Writes an entry as one line: time, level, logger, message, then what was passed as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -36,7 +36,7 @@ class JsonLines(logging.Formatter):
 
 
 def describe(error: BaseException) -> str:
-    """Return where an exception was raised and of which type it is, its causes and parts included; not its message."""
+    """Return where an exception was raised and its type, with its causes and parts, but without its message."""
     lines: list[str] = []
     _describe(error, "", set(), lines)
     return "\n".join(lines)
@@ -59,9 +59,9 @@ def _describe(error: BaseException, indent: str, seen: set[int], lines: list[str
 
 
 def configure(level: str) -> None:
-    """Send everything at or above `level` to stderr; libraries speak only when something is wrong.
+    """Send everything at or above `level` to stderr; libraries log only warnings and above.
 
-    Call it before anything else configures logging: the SDK's own configuration gives way to one that is there.
+    Call it before anything else configures logging: the SDK does not configure logging that is configured already.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())

@@ -1,7 +1,7 @@
 """The MCP transport: serves the operation table as tools and resources, on the official SDK, in both protocol eras.
 
-It builds on the SDK's low-level `Server`, which takes whole results: schemas, error texts and cache hints are ours, the
-protocol is the SDK's.
+It builds on the SDK's low-level `Server`, which accepts complete results: schemas, error texts and cache hints are
+ours, the protocol is the SDK's.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ if TYPE_CHECKING:
 
 LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover")
 MESSAGE_BYTES = LARGEST_REQUEST + strict_json.ENVELOPE_BYTES
-"""How large a message may be."""
+"""Largest message, in bytes."""
 
 LIST_HINT = CacheHint(ttl_ms=300_000, scope="private")
 _FIRST_MODERN = "2026-07-28"
 _FIRST_STRUCTURED = "2025-06-18"
-"""Clients of revisions before it read the text alone; those after it, some the one and some the other."""
+"""First revision with structured content. Clients of earlier ones read only the text; later ones read either of the
+two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,11 @@ class Adapter:
     """Serves one desk over MCP.
 
     Attributes:
-        identify: Tells who calls, from the request.
-        clock: Says which day it is.
-        subscriptions: Who hears of changes.
-        tasks: The calls that go on though nobody waits for them.
-        tools: Which tools are offered, as the setting of that name has it; `None` for what the desk's settings say.
+        identify: Returns who calls, from the context of a request.
+        clock: Gives today's date for the instructions.
+        subscriptions: The clients' subscriptions to changes.
+        tasks: The calls that go on without anybody waiting for them.
+        tools: Which tools are offered, in the form of the setting of that name; `None` to follow the desk's settings.
     """
 
     desk: Desk
@@ -127,7 +128,7 @@ class Adapter:
     async def list_tools(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """Return the tools the caller's scopes allow, in the table's order."""
+        """Return the tools that the caller's scopes allow, in the table's order."""
         _refuse_cursor(params)
         caller = self._caller(context)
         listed = [entry.tool for entry in self._entries.values() if caller.may_run(entry.operation)]
@@ -136,7 +137,7 @@ class Adapter:
     async def call_tool(
         self, context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
-        """Return the tool's answer, its error as a result that the model can read, what a person is to choose, or the
+        """Return the tool's answer, its error as a result that the model can read, a choice to put to a person, or the
         task that the call has become.
 
         Raises:
@@ -144,7 +145,7 @@ class Adapter:
         """
         entry = self._entries.get(params.name)
         if entry is None:
-            from refdesk.server import wording  # seldom
+            from refdesk.server import wording  # rarely needed
 
             is_operation = find_operation(self.desk.toolsets, params.name) is not None
             message = wording.describe_unknown_tool(params.name, self._entries, is_operation=is_operation)
@@ -165,7 +166,8 @@ class Adapter:
     async def _try(
         self, context: RequestContext, entry: _Entry, arguments: Mapping[str, Any]
     ) -> Outcome | dict[str, Any]:
-        """Return the result of a call, and what somebody may choose to get another; or the task that it is now."""
+        """Return the result of a call with the choice by which a person may get a different one, or the task that it
+        has become."""
         caller = self._caller(context)
         attempt = partial(self._attempt, caller, entry, arguments, context.protocol_version >= _FIRST_STRUCTURED)
         if entry.operation.keep is not None and self.tasks.is_wanted(context):
@@ -175,7 +177,7 @@ class Adapter:
             except errors.LimitExceededError as error:
                 return _error_result(error, entry.toolset), None
             except errors.CallerError:
-                pass  # which the attempt itself says and puts on record
+                pass  # the attempt itself reports and records it
         if (context.meta or {}).get("progress_token") is None:
             return await attempt(report_nothing)
         async with reporting(context.session.report_progress) as report:
@@ -188,7 +190,7 @@ class Adapter:
             answer = await caller.run(entry.operation, arguments, report)
         except errors.RefdeskError as error:
             return _error_result(error, entry.toolset), error.choice
-        from refdesk.server import ceiling  # not at the start, which its patterns would slow
+        from refdesk.server import ceiling  # not at start-up, which its patterns would slow down
 
         value = ceiling.shorten(answer.value, entry.operation.shortening, arguments, answer.cursors)
         result = types.CallToolResult(
@@ -197,7 +199,7 @@ class Adapter:
         return result, answer.choice
 
     def _redo(self, task: Task) -> Work | None:
-        """Return what does again what a task was to do; `None` where that is not safe."""
+        """Return a function that repeats the work of a task; `None` if that is not safe."""
         entry = self._entries.get(task.tool)
         if entry is None or not entry.operation.effects.idempotent or task.arguments is None:
             return None
@@ -206,7 +208,7 @@ class Adapter:
     async def list_resources(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Return the resources the caller's scopes allow, in the table's order."""
+        """Return the resources that the caller's scopes allow, in the table's order."""
         _refuse_cursor(params)
         caller = self._caller(context)
         listed = [describe_resource(each) for each in self._list_resources() if caller.may(each.scopes)]
@@ -215,7 +217,7 @@ class Adapter:
     async def list_resource_templates(
         self, context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Return the templates the caller's scopes allow, in the table's order."""
+        """Return the templates that the caller's scopes allow, in the table's order."""
         _refuse_cursor(params)
         caller = self._caller(context)
         listed = [described for template, described in self._templates if caller.may(template.operation.scopes)]
@@ -224,10 +226,10 @@ class Adapter:
     async def read_resource(
         self, context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return what is at an address, with how long it keeps.
+        """Return what is at an address, and how long it may be cached.
 
         Raises:
-            MCPError: There is no such resource, or reading it failed; its data is the error in the common form.
+            MCPError: There is no such resource, or reading it failed; its data is the error in the nested form.
         """
         uri, caller = str(params.uri), self._caller(context)
         found, arguments = self._find_address(uri)
@@ -244,7 +246,7 @@ class Adapter:
         raise _not_found(context, "No such resource; call resources/list for the addresses.", uri)
 
     async def get_fingerprint(self, caller: Caller, uri: str) -> str:
-        """Return a text that differs when what a caller reads at an address does; errors as `Caller.read`."""
+        """Return a text that changes when what a caller reads at an address changes; errors as in `Caller.read`."""
         found, arguments = self._find_address(uri)
         if isinstance(found, Resource):
             value = await caller.read(found)
@@ -275,7 +277,7 @@ class Adapter:
         """Return a prompt, filled in.
 
         Raises:
-            MCPError: There is none of that name, or what was filled in does not fit it.
+            MCPError: There is no prompt of that name, or the arguments do not fit it.
         """
         try:
             return self._prompts.write(self._caller(context), params.name, params.arguments or {})
@@ -283,7 +285,7 @@ class Adapter:
             raise _to_protocol(error) from None
 
     async def complete(self, context: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
-        """Return what the half-written argument of a template or a prompt may become, for this caller.
+        """Return completions, for this caller, of a partly written argument of a template or a prompt.
 
         Raises:
             MCPError: There is no such template or prompt, or completing failed.
@@ -310,7 +312,7 @@ class Adapter:
         return _to_completions(found or Completions(()))
 
     def check(self, caller: Caller, method: object, params: Mapping[str, Any]) -> None:
-        """Return when the caller has the scopes that a message needs, which calls or reads what there is.
+        """Check that the caller has the scopes that a message needs, if what it calls or reads exists.
 
         Raises:
             PermissionDeniedError: It lacks one.
@@ -328,12 +330,12 @@ class Adapter:
                 caller.require(found.scopes if isinstance(found, Resource) else found.operation.scopes)
 
     def get_input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Return the schema of a tool's arguments; without this, the SDK lists all tools before each call."""
+        """Return the schema of a tool's arguments; without this method, the SDK lists all tools before each call."""
         entry = self._entries.get(name)
         return entry.tool.input_schema if entry is not None else None
 
     def may_ask(self, message: Mapping[str, Any]) -> bool:
-        """Return whether serving a message may take a question to its client."""
+        """Return whether serving a message may require a question to its client."""
         params = message.get("params")
         if message.get("method") != "tools/call" or not isinstance(params, dict):
             return False
@@ -344,7 +346,7 @@ class Adapter:
         return entry.operation.may_offer(cast("dict[str, object]", arguments))
 
     def name_target(self, method: object, params: Mapping[str, Any]) -> str:
-        """Return what a message calls or reads, as the audit log names it."""
+        """Return the name, for the audit log, of what a message calls or reads."""
         if method == "tools/call" and (entry := self._entries.get(str(params.get("name")))):
             return entry.operation.name
         if method == "resources/read" and (found := self._find_address(str(params.get("uri")))[0]):
@@ -355,7 +357,7 @@ class Adapter:
         return [resource for toolset in self.desk.toolsets for resource in toolset.resources]
 
     def _find_address(self, uri: str) -> tuple[Resource | ResourceTemplate | None, dict[str, object]]:
-        """Return what is read at an address, and the values in it."""
+        """Return the resource or template that an address belongs to, and the values in the address."""
         if found := next((each for each in self._list_resources() if each.uri == uri), None):
             return found, {}
         for template, _ in self._templates:
@@ -382,7 +384,7 @@ class Adapter:
             on_get_prompt=self.get_prompt,
             on_completion=self.complete,
         )
-        # In place of the SDK's own, which makes a span of each message: `calls` traces what is called.
+        # Replaces the SDK's own middleware, which makes a span for each message; `calls` traces operations instead.
         declare = DeclareExtensions(server, frozenset({tasks.EXTENSION}))
         server.middleware[:] = [protocol_errors.explain, declare, Instruct(self._tell)]
         server.add_request_handler("tools/call", types.CallToolRequestParams, self.call_tool)
@@ -406,10 +408,10 @@ class Adapter:
 
 
 async def _keep(caller: Caller, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Return the arguments as a task may keep them.
+    """Return the arguments in the form that a task may store.
 
     Raises:
-        CallerError: The caller may not, or the arguments are wrong.
+        CallerError: The caller lacks permission, or the arguments are wrong.
     """
     assert operation.keep is not None
     caller.require_operation(operation)
@@ -417,15 +419,15 @@ async def _keep(caller: Caller, operation: Operation, arguments: Mapping[str, An
 
 
 def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
-    """Return unless a further page is asked for: everything fits on one."""
+    """Refuse requests for a further page: everything fits on one."""
     if params is not None and params.cursor is not None:
         raise MCPError(types.INVALID_PARAMS, "There is no such page: the list has one, so send no cursor.")
 
 
 def build_server(desk: Desk, identify: Identify, tools: tuple[str, ...] | None = None) -> Server[Any]:
-    """Return an SDK server for clients over stdio; it opens nothing by itself. Arguments as the `Adapter` has them.
+    """Return an SDK server for clients over stdio; it opens nothing by itself. Arguments as for `Adapter`.
 
-    What asks first may have been answered by an earlier desk, see `refdesk.forwarder.snapshot`.
+    A client's first requests may have been answered from an earlier desk's answers; see `refdesk.forwarder.snapshot`.
     """
     server = Adapter(desk, identify, tools=tools).build_server()
     server.announces_lists = True
@@ -433,7 +435,8 @@ def build_server(desk: Desk, identify: Identify, tools: tuple[str, ...] | None =
 
 
 def identify_local(principal: Principal, *, is_agent_known: bool) -> Identify:
-    """Return an `Identify` for a server without keys: `principal`, whose agent is the client's name unless known."""
+    """Return an `Identify` for a server without keys: it returns `principal`, with the client's name as agent unless
+    known."""
     return partial(_identify_local, principal, is_agent_known)
 
 
@@ -446,7 +449,7 @@ def _identify_local(principal: Principal, is_agent_known: bool, context: Request
 
 
 def _match(template: str, uri: str) -> str | None:
-    """Return the value that makes the address out of the template, or `None` when none does."""
+    """Return the value that turns the template into the address, or `None` if there is none."""
     before, after = re.split(r"\{\w+\}", template)
     match = re.fullmatch(f"{re.escape(before)}([^/?#]+){re.escape(after)}", uri)
     return unquote(match[1]) if match else None
@@ -483,7 +486,7 @@ def _not_found(context: RequestContext, message: str, uri: str) -> MCPError:
 
 
 def _error_result(error: errors.RefdeskError, toolset: Toolset) -> types.CallToolResult:
-    # No structured content: clients check it against the output schema, and would show the model that failure instead.
+    # No structured content: clients would check it against the output schema, and show the model that failure instead.
     content = _text(answers.error_to_json(error, toolset.error_format))
     return types.CallToolResult(
         content=[content], is_error=True, _meta={"refdesk/code": toolset.error_format.name(error.code)}

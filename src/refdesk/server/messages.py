@@ -1,7 +1,8 @@
-"""JSON-RPC messages as they come: each that is none gets the error the protocol names, in words that say what to do.
+"""Checks incoming JSON-RPC messages: invalid ones get the error that the protocol prescribes, with a text that says
+what to do.
 
-The SDK answers some of them with a validator's own words, some with an internal error, and knows no batches, which
-the revisions before 2025-06-18 have. So messages are looked at here first, whatever they come by.
+The SDK answers some of them with the words of a validator, others with an internal error, and does not support batches,
+which the revisions before 2025-06-18 have. So messages are checked here first, on either HTTP transport.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ UNSUPPORTED_VERSION = -32022
 JSON = "application/json"
 NO_TYPE = f"Send messages as JSON, with the header Content-Type: {JSON}."
 MESSAGE = "refdesk.message"
-"""Where in a request's scope the message is that it carries."""
+"""The key in a request's scope for the message that it carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Passes on requests that carry a message, and takes batches apart.
+    """Passes on requests that carry a valid message, and splits batches.
 
     Attributes:
-        find_version: Returns the revision that a session of this id speaks; `None` where there is no such session.
+        find_version: Returns the revision that the session with this id speaks; `None` if there is no such session.
         session_of: Returns the id of the session that a request names.
     """
 
@@ -63,12 +64,12 @@ class Messages:
         parts = await _read_ahead(receive, self.most_bytes)
         body = b"".join(part.get("body", b"") for part in parts)
         if parts[-1]["type"] != "http.request" or len(body) > self.most_bytes:
-            await self.app(scope, _replay(parts, receive), send)  # gone or too large: others say so
+            await self.app(scope, _replay(parts, receive), send)  # gone or too large: later layers say so
             return
         if not _is_json(scope):
             await _respond(refuse(None, types.INVALID_REQUEST, NO_TYPE), 415)(scope, receive, send)
             return
-        # The SDK reads the name of the type as it is written; it may be written in any case.
+        # The SDK compares the media type case-sensitively, although it may be written in any case.
         MutableHeaders(scope=scope)["content-type"] = JSON
         value = parse(body)
         if value is NOTHING:
@@ -104,7 +105,7 @@ class Messages:
             return _respond(problem, 400)
         refuse_next, answers = scope.get(REFUSE_NEXT), list[dict[str, Any]]()
         for place, each in enumerate(value):
-            # The request has counted as its first message; who may send no more is told so for all that follow.
+            # The request has been counted as its first message; once the limit is reached, all that follow are refused.
             if place and refuse_next is not None and LIMITED not in scope:
                 refusal = await refuse_next()
                 if refusal is not None:
@@ -113,14 +114,14 @@ class Messages:
         return reply(answers) if answers else Response(status_code=202)
 
     async def _serve_one(self, scope: Scope, receive: Receive, value: object) -> list[dict[str, Any]]:
-        """Return what is answered to one message of a batch: nothing, or one message."""
+        """Return the answer to one message of a batch: at most one message."""
         problem = find_problem(value)
         if problem is not None:
             return [problem.model_dump(mode="json", by_alias=True)]
         body, sent = strict_json.dump(value).encode(), list[bytes]()
         headers = MutableHeaders(raw=[each for each in scope["headers"] if each[0] != b"transfer-encoding"])
         headers["content-length"] = str(len(body))
-        headers["accept"] = JSON  # a stream has no place in a batch's answer, nor what would precede the answer in one
+        headers["accept"] = JSON  # a batch's answer has no place for a stream, or for messages before the answer
 
         async def send(message: Message) -> None:
             sent.append(message.get("body", b""))
@@ -150,7 +151,7 @@ def _is_json(scope: Scope) -> bool:
 
 
 def _read_answers(body: bytes) -> list[dict[str, Any]]:
-    """Return the answer in a body, where it holds one."""
+    """Return the answer in a body, if it holds one."""
     try:
         value: object = json.loads(body)
     except ValueError:
@@ -159,7 +160,7 @@ def _read_answers(body: bytes) -> list[dict[str, Any]]:
 
 
 async def _read_ahead(receive: Receive, most_bytes: int) -> list[Message]:
-    """Return the body's parts, up to where it is too large to be a message; that is left for others to refuse."""
+    """Return the body's parts, up to the size limit of a message; a larger body is left for later layers to refuse."""
     parts: list[Message] = []
     length, has_more = 0, True
     while has_more and length <= most_bytes:

@@ -1,7 +1,7 @@
-"""What the server counts of itself, in the text format of Prometheus.
+"""The server's metrics, in the text format of Prometheus.
 
-Labels are names that the table of operations fixes, never a caller's words, an org or an agent: their number stays
-small, and a page of metrics says nothing about what anybody asked.
+Labels are names fixed by the operation table, never a caller's words, an org or an agent: so they stay few, and a page
+of metrics reveals nothing about what anybody asked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATUSES = ("ok", "degraded", "failing")
 
 
 class Metrics:
-    """Counters of this process since its start, and the health of the desk at the time of asking."""
+    """Counters of this process since its start, and the current health of the desk."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -62,12 +62,12 @@ class Metrics:
         self._seconds.labels(call.target, call.transport).observe(call.seconds)
 
     def render(self, health: Health) -> bytes:
-        """Return everything in the text format."""
+        """Return all metrics in the text format."""
         self._note(health)
         return generate_latest(self.registry)
 
     def collect(self, health: Health) -> list[Metric]:
-        """Return everything as it is at this moment."""
+        """Return all metrics with their current values."""
         self._note(health)
         return list(self.registry.collect())
 

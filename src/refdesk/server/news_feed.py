@@ -1,6 +1,6 @@
-"""The Atom feed of an agent's news, for feed readers: with the agent's key, as everything else.
+"""The Atom feed of an agent's news, for feed readers: it needs the agent's key, like everything else.
 
-Source: RFC 4287. An entry's id is the same for ever, so that readers show each once.
+Source: RFC 4287. An entry's id never changes, so that readers show each entry once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATH = "/watches/news.atom"
 ATOM = "http://www.w3.org/2005/Atom"
 MOST_ENTRIES = 100
 NAMED = ("watch",)
-"""What the address may say: only the news of one watch."""
+"""Query parameters that the address takes: it may ask for the news of one watch only."""
 
 _NEVER = "1970-01-01T00:00:00Z"
 _SAID = {
@@ -44,11 +44,11 @@ _SAID = {
 
 
 def build_routes(desk: Desk, find_base: Callable[[Request], str]) -> list[Route]:
-    """Return the route of the feed, where news can be listed at all.
+    """Return the route of the feed, if news can be listed at all.
 
     Args:
         desk: The desk.
-        find_base: Returns by which URL a client reaches the server.
+        find_base: Returns the URL by which a client reaches the server.
     """
     found = [each for toolset in desk.toolsets for each in toolset.operations if each.name == "list_news"]
     if not found:
@@ -70,7 +70,7 @@ async def _serve(desk: Desk, operation: Operation, request: Request, base: str) 
         principal = get_caller(request)
         caller = Caller(desk, principal, "rest", request.headers.get("traceparent"))
         answer = await caller.run(operation, asked)
-        # Of one watch they come oldest first from the beginning; a feed has the newest.
+        # The news of one watch is listed from the oldest on; the feed shows the newest.
         while answer.value["hasMore"]:
             following = await caller.run(operation, {**asked, "after": answer.value["cursor"]})
             following.value["news"] = [*answer.value["news"], *following.value["news"]][-MOST_ENTRIES:]
@@ -86,12 +86,12 @@ async def _serve(desk: Desk, operation: Operation, request: Request, base: str) 
 
 
 def render(news: list[Mapping[str, Any]], whose: str, address: str) -> bytes:
-    """Return the feed of news, which come oldest first; the feed has the newest first.
+    """Return news, given oldest first, as a feed with the newest first.
 
     Args:
         news: As `list_news` lists them.
-        whose: What tells the feed from others.
-        address: Of the feed.
+        whose: Identifies the feed: whose news it has.
+        address: The URL of the feed.
     """
     feed = Element("feed", xmlns=ATOM)
     _add(feed, "title", "refdesk: what is new")

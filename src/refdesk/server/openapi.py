@@ -47,7 +47,8 @@ _KEYS = "An API key from `refdesk keys create`. A server that was started with -
 
 
 def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None) -> dict[str, Any]:
-    """Return the whole description, paths in the table's order; `issuer` makes access tokens, if there are any."""
+    """Return the whole description, with paths in the table's order; `issuer` issues the access tokens, if there are
+    any."""
     paths: dict[str, Any] = {}
     for toolset in toolsets:
         for operation in toolset.operations:
@@ -138,7 +139,7 @@ def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Tool
     sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
     for code, sentence in {**_ALWAYS, **codes}.items():
         status = str(contracts.HTTP_STATUS.get(code, 500))
-        if status != "200":  # a warning comes beside the answer, which is under that status already
+        if status != "200":  # a warning accompanies the answer, which is described already
             sentences.setdefault(status, []).append(f"{code}: {sentence}")
     for status, found in sorted(sentences.items()):
         content = {JSON: {"schema": _error_schema(toolset.error_format)}}

@@ -1,4 +1,4 @@
-"""Which of its orgs a caller calls for: it says so in a header, where its credential is good for several."""
+"""The org that a caller calls for; if its credential is valid for several, it names one in a header."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ORG_HEADER = "Refdesk-Org"
 
 
 def choose_org(orgs: Sequence[str], asked: str | None) -> str:
-    """Return the org that a caller calls for, of those that its credential is good for.
+    """Return the org that a caller calls for, among those that its credential is valid for.
 
     Raises:
-        PermissionDeniedError: There are several and it asks for none; or it asks for none of them.
+        PermissionDeniedError: There are several and it names none, or it names another one.
     """
     if asked is not None:
         require_org(asked, orgs)
@@ -30,7 +30,7 @@ def choose_org(orgs: Sequence[str], asked: str | None) -> str:
 
 
 def require_org(asked: str, orgs: Sequence[str]) -> None:
-    """Return when the org that a caller asks for is one of its own.
+    """Check that the org that a caller asks for is one of its own.
 
     Raises:
         PermissionDeniedError: It is not.

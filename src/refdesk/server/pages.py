@@ -1,4 +1,4 @@
-"""The page of operations, and what pages are made of. Self-contained, so that they work offline."""
+"""The page of operations, and the assets of all pages. Everything is self-contained, so that it works offline."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _page(title: str, body: str, layout: str = "plain") -> Response:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already; the first of each row is its heading."""
+    """Return a table of cells that are HTML already; the first cell of each row is its heading."""
     heading = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def local_principal(settings: Settings, toolsets: Sequence[Toolset], agent: str) -> Principal:
-    """Return a caller of the settings' org that may do all that the toolsets can; `agent` if they name none.
+    """Return a principal in the settings' org with the scopes of all toolsets; its agent is `agent` unless the settings
+    name one.
 
-    What only `admin` may, nobody may without a key: whoever runs the server has the command line.
+    The scope `admin` is not given to callers without a key: whoever runs the server has the command line.
     """
     scopes = frozenset[str]().union(*(toolset.scopes for toolset in toolsets)) - {ADMIN_SCOPE}
     return Principal(settings.org, settings.agent or agent, scopes)

@@ -1,8 +1,8 @@
-"""What machines ask a server: is it healthy, may it be sent requests, what has it counted?
+"""Probes for machines: whether the server is healthy and ready for requests, and its metrics.
 
-None of them waits for a storage engine longer than `MOST_SECONDS`. An engine that does not answer may hold a check
-much longer, and sometimes the thread it runs in; so a check runs by itself, at most one at a time, and whoever asks
-waits for it only so long.
+None of them waits for a storage engine longer than `MOST_SECONDS`. An engine that does not answer may block a check
+much longer, and sometimes its thread too; so a check runs as a task of its own, at most one at a time, and whoever asks
+waits for it only that long.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(slots=True)
 class _Look:
-    """One look at the health of a desk, and what it found."""
+    """One health check of a desk, and its result."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     found: Health | None = None
@@ -54,10 +54,10 @@ class _Look:
 
 @dataclass(slots=True)
 class HealthCheck:
-    """Looks at the health of a desk on behalf of everyone who asks at the same time.
+    """Checks the health of a desk, once for all who ask at the same time.
 
     Attributes:
-        most_seconds: How long a caller waits.
+        most_seconds: How long a caller waits for a check.
     """
 
     desk: Desk
@@ -67,7 +67,7 @@ class HealthCheck:
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Let checks run until the context ends."""
+        """Allow checks to run until the context ends."""
         async with anyio.create_task_group() as group:
             self._group = group
             yield
@@ -75,7 +75,7 @@ class HealthCheck:
             group.cancel_scope.cancel()
 
     async def measure(self) -> Health:
-        """Return the health of the desk; `failing` when it cannot be determined within `most_seconds`."""
+        """Return the health of the desk; `failing` if it cannot be determined within `most_seconds`."""
         if self._group is None:
             return _fail("The server is shutting down.")
         if self._running is None:
@@ -90,7 +90,7 @@ class HealthCheck:
         try:
             look.found = await self.desk.get_health()
         except Exception:
-            # Whoever asks learns of it; everything else goes on.
+            # Whoever asks is told; everything else goes on.
             logger.exception("looking at the health broke")
             look.found = _fail("Looking at the health ended by a bug; see the server's log.")
         finally:
@@ -104,7 +104,7 @@ def _fail(reason: str) -> Health:
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The addresses that machines ask."""
+    """The addresses of the probes."""
 
     check: HealthCheck
     metrics: Metrics = field(default_factory=Metrics)
@@ -118,7 +118,8 @@ class Probes:
         ]
 
     async def get_shown(self, request: Request) -> Health:
-        """Return what a caller may see: counts span all orgs, so they need `admin`, or a desk without keys."""
+        """Return the health as far as a caller may see it: counts span all orgs, so they need `admin`, or a desk
+        without keys."""
         found, caller = await self.check.measure(), find_caller(request)
         is_trusted = caller is not None and (is_keyless(request.scope) or "admin" in caller.scopes)
         return found if is_trusted else found.without_counts()

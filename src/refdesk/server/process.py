@@ -1,4 +1,4 @@
-"""Runs a desk as a process: over stdio, or over HTTP until it is stopped."""
+"""Runs a desk as a process: over stdio, or over HTTP, or as a worker, until it is stopped."""
 
 from __future__ import annotations
 
@@ -39,23 +39,24 @@ EVERYWHERE = frozenset({"0.0.0.0", "::"})
 MORE_HOSTS = "REFDESK_ALLOWED_HOSTS=desk.example.com, several separated by commas"
 MAKE_A_KEY = "refdesk keys create --agent NAME --scope knowledge:read --scope knowledge:write"
 SWITCH_SECONDS = 0.001
-"""How long a thread computes before another one may; Python's own default is five times that."""
+"""How long a thread computes before it makes room for another; Python's default is five times that."""
 
 CHOOSE_A_MODEL = "REFDESK_LANGUAGE_MODEL=gemini and REFDESK_GEMINI_API_KEY, or openai; rules ends this line"
 
 
 def check_before_serving(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    """Return when everybody can be served what the settings say, as far as that shows without a store.
+    """Check that what the settings ask for can be served, as far as that can be told without a store.
 
     Raises:
-        ConfigurationError: They name a tool that there is not, or see `refdesk.factories.bases.check_opening`.
+        ConfigurationError: They name an unknown tool, or see `refdesk.factories.bases.check_opening`.
     """
     choose_tools(join_toolsets(toolsets, None), settings.tools)
     check_opening(settings)
 
 
 def serve_stdio(settings: Settings, toolsets: Sequence[Toolset], reason: str) -> None:
-    """Serve one client over stdin and stdout until stdin ends or a signal comes; the log says why no desk does.
+    """Serve one client over stdin and stdout until stdin ends or a signal arrives; `reason`, why no shared desk does,
+    is logged.
 
     Raises:
         ConfigurationError: See `check_before_serving`.
@@ -85,18 +86,18 @@ async def _serve_stdio(settings: Settings, toolsets: Sequence[Toolset]) -> None:
 
 
 def let_threads_alternate() -> None:
-    """Let a thread that computes make room for another one after a millisecond.
+    """Make a computing thread give way to another one after a millisecond.
 
-    A call goes back and forth between threads a dozen times, and each time it waits for whoever computes just then.
+    A call moves between threads a dozen times, and each time it waits for whichever thread is computing just then.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def leave() -> None:
-    """End the process at once where a thread still works on what nobody waits for, such as loading a model.
+    """End the process at once if a thread still works on something that nobody waits for, such as loading a model.
 
-    Called when the desk is closed: what was acknowledged is on disk, and threads that write were waited for. Python
-    would wait for the others, too, and clients kill a server that takes more than two seconds to end.
+    Call it once the desk is closed: then everything acknowledged is on disk, and threads that write have been waited
+    for. Python would wait for the other threads too, and clients kill a server that takes more than two seconds to end.
     """
     if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
         return
@@ -146,21 +147,21 @@ def serve_http(
     announce: Callable[[str], None] = lambda _: None,
     names: Sequence[str] = (),
 ) -> None:
-    """Serve over HTTP until SIGINT or SIGTERM; then finish what is being answered and close.
+    """Serve over HTTP until SIGINT or SIGTERM; then finish the requests in progress and close.
 
     Args:
         settings: The settings.
-        toolsets: The toolsets in play.
+        toolsets: The toolsets to serve.
         host: The address to listen on, and a name that requests may call the server by.
         port: The port; 0 for any free one.
-        sse: Whether the retired SSE transport is served too.
+        sse: Whether to serve the retired SSE transport too.
         no_auth: Whether callers without a key are served as the settings' org; only on a loopback address.
         announce: Called with the server's URL once it listens.
         names: The toolsets that were asked for; clients on this machine that ask for the same share this server.
 
     Raises:
-        ConfigurationError: The address is taken, or not loopback where callers need no key; the settings of signing in
-            lack one or contradict each other; or see `check_before_serving`.
+        ConfigurationError: The address is in use, or is not a loopback address although callers need no key; the
+            settings for signing in are incomplete or contradict each other; or see `check_before_serving`.
     """
     if no_auth and host not in LOOPBACK_ADDRESSES:
         raise errors.ConfigurationError(
@@ -168,7 +169,7 @@ def serve_http(
             "To serve others, leave --no-auth out and give each a key (refdesk keys create), or let them sign in "
             "(REFDESK_OAUTH_ISSUER)."
         )
-    from refdesk.server.oauth.configuration import read_oauth  # not for stdio, whose start it would slow
+    from refdesk.server.oauth.configuration import read_oauth  # not at the top: it would slow the start of stdio
 
     read_oauth(settings)
     check_before_serving(settings, toolsets)
@@ -188,7 +189,7 @@ async def _serve_http(
     announce: Callable[[str], None],
     names: Sequence[str],
 ) -> None:
-    # What the settings have wrong ends this before anything listens.
+    # Errors in the settings end this before anything listens.
     async with open_desk(settings, toolsets) as desk:
         with _listen(*address) as listener:
             await _serve_on(listener, desk, sse, no_auth, announce, names)
@@ -197,7 +198,7 @@ async def _serve_http(
 async def _serve_on(
     listener: socket.socket, desk: Desk, sse: bool, no_auth: bool, announce: Callable[[str], None], names: Sequence[str]
 ) -> None:
-    # Not for stdio, whose start it would slow.
+    # Not imported at the top: it would slow the start of stdio.
     from refdesk.server import http
     from refdesk.server.console.tickets import Tickets
     from refdesk.server.limits import wire
@@ -230,7 +231,7 @@ async def _serve_on(
 
 
 def _list_names(host: str) -> list[str]:
-    """Return the names by which clients may call a server that listens there."""
+    """Return the names by which clients may call a server that listens on this address."""
     if host not in EVERYWHERE:
         return [f"[{host}]" if ":" in host else host]
     name = socket.gethostname().lower()
@@ -238,14 +239,14 @@ def _list_names(host: str) -> list[str]:
 
 
 def tell_what_learns(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    """Say in the log that skills are learned without a language model, when nobody has chosen that."""
+    """Log that skills are learned without a language model, unless that was chosen explicitly."""
     is_chosen = "language_model" in settings.model_fields_set
     if not is_chosen and any(toolset.name == "skills" for toolset in toolsets):
         logger.info("skills are learned by rules", extra={"choose a model with": CHOOSE_A_MODEL})
 
 
 async def _tell_how_to_make_keys(desk: Desk) -> None:
-    """Say in the log how to make a key when nobody can have one yet."""
+    """Log how to make a key if no valid one exists yet."""
     try:
         keys = (await desk.get_base()).keys
         has_valid = any(key.is_valid(keys.clock.now()) for key in await keys.list())
@@ -256,9 +257,10 @@ async def _tell_how_to_make_keys(desk: Desk) -> None:
 
 
 def _outlive_signals(server: uvicorn.Server) -> None:
-    """Let a signal end the server, and not the process before the store is closed.
+    """Make a signal stop the server, rather than end the process before the store is closed.
 
-    uvicorn takes signals itself once it serves, and repeats the one it stopped at; those before must not be lost.
+    uvicorn handles signals itself once it serves, and raises again the one that stopped it; earlier ones must not be
+    lost.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -270,7 +272,8 @@ def _outlive_signals(server: uvicorn.Server) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol said, asyncio sends small answers at once; else each would wait some 40 ms for more.
+    # With the protocol given explicitly, asyncio sends small answers at once; otherwise each would wait some 40 ms for
+    # more.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
@@ -286,7 +289,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _reach(url: str) -> str:
-    """Return the address by which this machine reaches a server, which may listen on all of its addresses."""
+    """Return the URL by which this machine reaches a server that may listen on all addresses."""
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 

@@ -1,6 +1,6 @@
-"""Progress of a call: what its handler reports goes to the client that asked for it, and so does that it goes on.
+"""Progress of a call: its handler's reports, and heartbeats in between, go to the client that asked for them.
 
-Clients extend their own deadlines while a call reports, so a call that has nothing to say says that much.
+Clients extend their deadlines while a call reports progress, so a call with nothing to report sends heartbeats.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from refdesk.core.context import Report
 
 Send: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Sends the work done, all the work where it is known, and what is being done."""
+"""Sends the amount of work done, the total if it is known, and what is being done."""
 
 HEARTBEAT_SECONDS = 5.0
-"""After so long without a report a client hears that the call is still being worked on."""
+"""After this long without a report, the client is notified that the call is still being worked on."""
 
 MOST_WAITING = 64
-"""Reports that wait for a slow client; further ones are dropped, since the next says as much."""
+"""Most reports that wait for a slow client; further ones are dropped, since later reports make up for them."""
 
 STILL = "Still being worked on"
 
 FLUSH_SECONDS = 1.0
-"""How long an answer waits for the reports before it."""
+"""How long an answer waits for earlier reports to be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a call is."""
+    """How far a call has got."""
 
     done: float = 0.0
     total: float | None = None
@@ -44,9 +44,9 @@ class Step:
 
 @asynccontextmanager
 async def reporting(send: Send, heartbeat: float = HEARTBEAT_SECONDS) -> AsyncGenerator[Report]:
-    """Yield what a call reports to; on leaving, what it reported has been sent, or the client does not read.
+    """Yield the function that a call reports to; on exit, its reports have been sent unless the client does not read.
 
-    Every notification has more done than the one before it, as the protocol wants; what would not, is not sent.
+    As the protocol requires, each notification reports more progress than the one before; others are not sent.
     """
     put, take = anyio.create_memory_object_stream[Step](MOST_WAITING)
 
@@ -87,5 +87,5 @@ async def _send_all(take: MemoryObjectReceiveStream[Step], send: Send, heartbeat
 
 
 def _get_next(told: float) -> float:
-    """Return a number between this one and the next whole one, which is kept for a step that is really done."""
+    """Return a number between this one and the next whole number, which is reserved for real progress."""
     return told + (math.floor(told) + 1 - told) / 2

@@ -1,4 +1,4 @@
-"""The prompts of a desk: tasks that users pick from a menu, as the protocol lists, fills and completes them."""
+"""The prompts of a desk: tasks that users pick from a menu; listed, filled in and completed as the protocol defines."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from refdesk.server.calls import Caller
 
 MOST_CHARACTERS = 4_000
-"""Of what a user fills in, each."""
+"""Most characters of each argument that a user fills in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Those whose tools are all offered.
+    """The prompts whose tools are all offered.
 
     Attributes:
-        known: Each by its name, with its toolset and the operations it needs.
+        known: The prompts by name, each with its toolset and the operations that it needs.
     """
 
     known: Mapping[str, tuple[Prompt, Toolset, tuple[Operation, ...]]]
 
     def list(self, caller: Caller) -> list[types.Prompt]:
-        """Return those that a caller may use, in the table's order."""
+        """Return the prompts that a caller may use, in the table's order."""
         return [
             describe_prompt(prompt)
             for prompt, _, operations in self.known.values()
@@ -38,7 +38,7 @@ class Prompts:
         ]
 
     def require(self, caller: Caller, name: str) -> None:
-        """Return when a caller may use a prompt, or there is none of that name; errors as `require_operation`."""
+        """Check that a caller may use a prompt, if there is one of that name; errors as in `require_operation`."""
         if name in self.known:
             for operation in self.known[name][2]:
                 caller.require_operation(operation)
@@ -57,7 +57,7 @@ class Prompts:
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
     async def complete(self, caller: Caller, name: str, argument: str, written: str) -> Completions | None:
-        """Return what a half-written argument may become; `None` where it is free text.
+        """Return completions of a partly written argument; `None` if it is free text.
 
         Raises:
             InvalidInputError: There is no such prompt or argument.

@@ -1,4 +1,5 @@
-"""What the SDK would refuse in a validator's words, or not at all, said in ours: for every method and transport."""
+"""Errors of our own, for every method and transport, where the SDK would use a validator's words or not refuse at
+all."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ _TOO_EARLY = (types.INVALID_PARAMS, "Invalid request parameters", "")
 """The code, the words and the data of the SDK's refusal of a request that comes before the handshake."""
 
 LIMIT_EXCEEDED = -32000
-"""A server's own error, as JSON-RPC has room for."""
+"""A code in the range that JSON-RPC reserves for a server's own errors."""
 
 RESOURCE_NOT_FOUND = -32002
-"""What handshake-era clients know as "no such resource"; later ones get -32602."""
+"""The code for "no such resource" in the handshake era; later clients get -32602."""
 
 LIMITED = "refdesk.limited"
-"""Where in a request's scope the refusal of its message is."""
+"""The key in a request's scope for the error that refuses its message."""
 
 
 async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -53,7 +54,7 @@ async def explain(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> H
 
 
 def _find_refusal(ctx: ServerRequestContext[Any, Any]) -> errors.LimitExceededError | None:
-    """Return why the message is not answered: its sender asks too often."""
+    """Return why the message is refused, if its sender sends too many."""
     scope = getattr(ctx.request, "scope", None)
     return scope.get(LIMITED) if isinstance(scope, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
@@ -62,7 +63,7 @@ def _refuse(ctx: ServerRequestContext[Any, Any], refusal: errors.LimitExceededEr
     body = answers.error_to_json(refusal, NESTED)
     if ctx.method != "tools/call":
         raise MCPError(LIMIT_EXCEEDED, refusal.message, body)
-    # The model reads results; what the protocol calls an error, its client may keep to itself.
+    # The model reads results; clients may keep protocol errors from it.
     result: dict[str, Any] = {"content": [{"type": "text", "text": answers.to_text(body)}], "isError": True}
     return result if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else result | {"resultType": "complete"}
 

@@ -1,4 +1,4 @@
-"""When a call was first sent that comes again: the forwarder repeats what the end of a desk left without an answer."""
+"""When a repeated call was first sent: the forwarder repeats calls that a desk left unanswered when it ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read(meta: object) -> datetime | None:
-    """Return when the caller says a request was first sent, at most `REPEATED` ago; `None` where it says nothing."""
+    """Return when the caller says a request was first sent, at most `REPEATED` ago; `None` if it does not say."""
     said = cast("Mapping[str, Any]", meta or {}).get(ASKED_AT)
     if isinstance(said, bool) or not isinstance(said, int | float):
         return None

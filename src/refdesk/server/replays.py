@@ -1,7 +1,7 @@
-"""What the streams of a session sent last, so that a client whose connection broke gets the rest (Last-Event-ID).
+"""The latest events of a session's streams, so that a client whose connection broke gets the rest (Last-Event-ID).
 
-Kept in memory, for as long as the session is open, within bounds; a session is its caller's alone. Only answers that
-are streams are kept: what is answered in one body is asked again.
+They are kept in memory, within bounds, for as long as the session is open; a session belongs to one caller. Only
+answers that are streams are kept: a client repeats a request whose answer is one body.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from mcp_types import JSONRPCMessage
 
 MOST_BYTES = 128 * 1024
-"""Of one session: what is older goes. The largest answer over MCP has about a third of it."""
+"""Most bytes kept for one session; older events are dropped. The largest answer over MCP takes about a third of it."""
 
 MOST_STREAMS = 64
-"""Of one session; as many requests of an agent may be in hand."""
+"""Most streams of one session; an agent may have as many requests in progress."""
 
 _EVENT = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
 
 
 @dataclass(slots=True, eq=False)
 class _Stream:
-    """One answer, or what is sent unasked.
+    """The stream of one answer, or the stream of messages that no request asked for.
 
     Attributes:
-        id: As the SDK has it.
-        number: Of the stream in its session, which its events' ids begin with.
-        events: What is kept of it: each event's number in the session, the message, and its size.
-        is_over: Whether the answer itself was sent: nothing follows.
+        id: The SDK's id of the stream.
+        number: The stream's number in its session; the ids of its events begin with it.
+        events: The events that are kept: each one's number in the session, its message, and its size.
+        is_over: Whether the answer itself was sent, so that nothing follows.
     """
 
     id: str
@@ -47,7 +47,7 @@ class _Stream:
 
 @dataclass(slots=True)
 class Replays(EventStore):
-    """Of one session."""
+    """The events kept for one session."""
 
     most_bytes: int = MOST_BYTES
     most_streams: int = MOST_STREAMS
@@ -60,22 +60,22 @@ class Replays(EventStore):
     _ring: anyio.Event = field(default_factory=anyio.Event)
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
-        """Keep what a stream sends, and return the event's id; `None` begins a stream."""
+        """Keep an event of a stream, and return its id; the message `None` begins a stream."""
         self._count += 1
         stream = self._current.get(stream_id)
         if message is None or (stream is None and stream_id == GET_STREAM_KEY):
             stream = stream if stream is not None and not stream.is_over else self._begin(stream_id)
         if stream is None:
-            return f"0-{self._count}"  # it is answered in one body, where nobody sees this
+            return f"0-{self._count}"  # the answer is one body, in which nobody sees this id
         if message is not None:
             self._keep(stream, message)
         return f"{stream.number}-{self._count}"
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
-        """Send what followed an event, and what follows yet, until the stream is over.
+        """Send what followed an event, and what is still to come, until the stream is over.
 
-        It does not return before, so that nothing falls between what is kept and what is sent live, which the SDK would
-        attach only afterwards.
+        It does not return earlier: the SDK would attach the live stream only afterwards, and events in between would be
+        lost.
         """
         found = self._find(last_event_id)
         if found is None:
@@ -87,13 +87,13 @@ class Replays(EventStore):
                     after = number
                     await send_callback(EventMessage(message, f"{stream.number}-{number}"))
             if stream.events and stream.events[-1][0] > after:
-                continue  # came while others were sent
+                continue  # more came while those were sent
             if stream.is_over or self._is_closed:
                 return None
             await self._ring.wait()
 
     def can_resume(self, last_event_id: str) -> bool:
-        """Return whether anything follows an event, or may yet."""
+        """Return whether anything follows an event, or may still follow."""
         found = self._find(last_event_id)
         if found is None:
             return False

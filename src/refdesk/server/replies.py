@@ -21,7 +21,7 @@ CHALLENGE = 'Bearer realm="refdesk"'
 
 
 def reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a value as a JSON reply that nobody keeps."""
+    """Return a value as a JSON reply that must not be cached."""
     return Response(
         answers.to_text(value),
         status,

@@ -1,7 +1,7 @@
-"""What REST takes, as schemas to the letter: for clients that are generated from them, and for tools that check.
+"""Exact schemas of what REST accepts, for generated clients and for tools that validate.
 
-Agents are shown shorter ones: there, null is not among the types, though many fields take it for what is left out, and
-what an error explains well enough is no keyword.
+Agents are shown shorter ones, which do not list null among the types, although many fields take it to mean that they
+are left out, and which have no keywords for constraints that an error explains well enough.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LEFT_OUT = "missing"
-"""The type of pydantic's error about a field that is required."""
+"""The type of pydantic's error for a missing required field."""
 
 
 def get_body_schema(model: type[BaseModel]) -> contracts.Schema:
-    """Return the schema of arguments that come as JSON."""
+    """Return the schema of arguments that are sent as JSON."""
     return _allow_nulls(get_parameter_schema(model), model)
 
 
 def get_parameter_schema(model: type[BaseModel]) -> contracts.Schema:
-    """Return the schema of arguments that come in an address, where there is no null."""
+    """Return the schema of arguments in a URL, where there is no null."""
     return contracts.get_input_schema(model, is_exact=True)
 
 
@@ -43,7 +43,7 @@ def _allow_nulls(schema: Mapping[str, Any], model: type[BaseModel]) -> contracts
 
 
 def _allow_nulls_within(schema: Mapping[str, Any], model: type[BaseModel]) -> contracts.Schema:
-    """Return the schema of a field that is of the model, or a list of such."""
+    """Return the schema of a field whose type is the model or a list of it."""
     if "items" in schema:
         return {**schema, "items": _allow_nulls(schema["items"], model)}
     return _allow_nulls(schema, model)
@@ -57,7 +57,8 @@ def _find_models(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _takes_null(model: type[BaseModel], name: str) -> bool:
-    """Return whether the model takes null for a field: what it says of nothing else than that is what is missing."""
+    """Return whether the model takes null for a field: if that is all it is given, it complains only of missing
+    fields."""
     try:
         model.model_validate({name: None}, by_alias=True, by_name=False)
     except ValidationError as error:

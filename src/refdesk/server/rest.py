@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["read_arguments", "routes", "routes_by_format", "status_of"]
 
 WARNING = "refdesk-warning"
-"""The header in which an answer's warnings go, each `CODE: sentence`; MCP has them in `_meta`."""
+"""The header for an answer's warnings, each as `CODE: sentence`; over MCP they are in `_meta`."""
 
 
 def routes(desk: Desk) -> list[Route]:
-    """Return the routes of every operation and resource in play.
+    """Return the routes of every operation and resource that is served.
 
-    An address of its own never passes for one with something filled in: `GET /knowledge/search` reads no entry.
+    A fixed path never matches a route with parameters: `GET /knowledge/search` does not read an entry named `search`.
     """
     found = [route for toolset in desk.toolsets for route in _routes(desk, toolset)]
     own = [route for route in found if not route.param_convertors]
@@ -49,7 +49,7 @@ def _collect_methods(routes: Sequence[Route]) -> dict[str, set[str]]:
 
 
 class _Only:
-    """Refuses methods that an address does not take."""
+    """Refuses methods that an address does not support."""
 
     def __init__(self, methods: Iterable[str]) -> None:
         self._allowed = ", ".join(sorted(methods))
@@ -66,7 +66,7 @@ def routes_by_format(desk: Desk) -> list[tuple[Route, ErrorFormat]]:
 
 
 def find_most_bytes(toolsets: Sequence[Toolset]) -> dict[str, int]:
-    """Return how large a request may be, for each address that takes more than others."""
+    """Return the largest request in bytes, for each address that takes larger ones than others."""
     operations = [operation for toolset in toolsets for operation in toolset.operations]
     return {each.route.path: each.most_bytes for each in operations if each.most_bytes is not None}
 
@@ -103,13 +103,13 @@ async def _read(desk: Desk, toolset: Toolset, resource: Resource, request: Reque
 
 
 async def read_arguments(request: Request, operation: Operation) -> dict[str, Any]:
-    """Return an operation's arguments: those of the path, with the body of a POST or the query of a GET.
+    """Return an operation's arguments: those in the path, and those in the body of a POST or the query of a GET.
 
-    What is in the address is text, and is read by the operation's schema.
+    Values in the address are text, and are converted as the operation's schema says.
 
     Raises:
-        InvalidInputError: The body is not one strict JSON object, a parameter is given twice, or a POST has some in its
-            address.
+        InvalidInputError: The body is not one strict JSON object, a parameter is given twice, or a POST has query
+            parameters.
         TooLargeError: The body is larger than the operation takes.
     """
     schema = calls.get_schema(operation.input)
@@ -134,7 +134,7 @@ def _join(arguments: Mapping[str, object], in_path: Mapping[str, object]) -> dic
 
 
 async def _read_body(request: Request, most_bytes: int) -> dict[str, Any]:
-    # Only this type makes a browser ask before it lets a foreign page send.
+    # Only with this type does a browser send a preflight before it lets a page of another origin send.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise errors.InvalidInputError("Send the arguments as JSON, with the header Content-Type: application/json.")
     if request.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:

@@ -1,7 +1,7 @@
-"""Ends what lasts longer than a request once its key or token opens nothing any more: streams and sessions.
+"""Ends streams and sessions once their key or token is no longer valid.
 
-Each request shows a credential, which is checked; a stream showed its own when it began. So those of all open streams
-and sessions are checked again and again, each once for all that it opened.
+The credential of a request is checked when it arrives, that of a stream only when it begins. So the credentials of all
+open streams and sessions are checked again periodically, each once for everything that it opened.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TOGETHER = 8
-"""So many credentials are checked at a time."""
+"""How many credentials are checked at a time."""
 
 
 @dataclass(slots=True, eq=False)
 class _Stream:
-    """The answer to a request that showed a credential."""
+    """The answer to a request that carried a credential."""
 
     credential: Credential
     work: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -37,7 +37,7 @@ class _Stream:
 
 @dataclass(slots=True)
 class Revocation:
-    """Knows what is open, and by whose credential.
+    """Keeps track of what is open, and by whose credential.
 
     Attributes:
         sessions: The open sessions.
@@ -75,7 +75,7 @@ class Revocation:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def run(self) -> None:
-        """Check, for as long as the server runs."""
+        """Check periodically, for as long as the server runs."""
         while True:
             await anyio.sleep(self.seconds)
             try:
@@ -84,7 +84,8 @@ class Revocation:
                 logger.exception("credentials not checked again")
 
     async def check(self) -> None:
-        """Check the last credential of each caller that has something open, and end that where it opens no more."""
+        """Check the latest credential of each caller that has something open, and end what it opened if it is no longer
+        valid."""
         opened = [each.credential for each in (*self.sessions, *self._streams) if each.credential is not None]
         self._latest = {each.name: self._latest.get(each.name, each) for each in opened}
         places = anyio.CapacityLimiter(TOGETHER)
@@ -95,14 +96,14 @@ class Revocation:
     async def _look(self, credential: Credential, places: anyio.CapacityLimiter) -> None:
         opens = True
         async with places:
-            # A store that does not answer revokes nothing, and holds up no other look.
+            # A store that does not answer revokes nothing, and does not hold up other checks.
             with anyio.move_on_after(self.patience):
                 opens = await credential.opens()
         if not opens and self._latest.get(credential.name) is credential:
             await self._end(credential.name, has_sessions=credential.is_key)
 
     async def _end(self, name: str, *, has_sessions: bool) -> None:
-        # What has not begun to answer is over soon, or ends when it has.
+        # An answer that has not begun is over soon, or ends at a later check once it has.
         streams = [each for each in self._streams if each.credential.name == name and each.is_started]
         sessions = self.sessions if has_sessions else ()
         ended = [each for each in sessions if _get_name(each) == name and self.sessions.is_named(each)]

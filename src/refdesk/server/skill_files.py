@@ -1,7 +1,7 @@
 """The MCP Skills extension (SEP-2640): the skills of the caller's org as files that hosts list, verify and read.
 
-The extension's two methods and its files are served next to the SDK's own, which has none. Modern clients learn of them
-through `server/discover`; for all others there are the tools.
+The extension's two methods and its files are served beside what the SDK serves, which does not have the extension.
+Modern clients learn of it through `server/discover`; all others have the tools.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SCOPES = frozenset({"skills:read"})
 MARKDOWN, PLAIN = "text/markdown", "text/plain"
 SCHEME = "skill://"
 FILES = f"{SCHEME}{{path}}"
-"""What is read at any address of that scheme, by a name that no caller chose."""
+"""Stands for any address of that scheme wherever a name must not contain what a caller chose."""
 
 PAGE = 100
-"""Skills of one listing; each has its frontmatter and a digest."""
+"""Most skills on one page of a listing; each has its frontmatter and digests."""
 
 _FRESHNESS = {"ttlMs": 60_000, "cacheScope": "private"}
 
@@ -58,9 +58,9 @@ class SkillFiles:
     """Serves the extension at one desk.
 
     Attributes:
-        identify: Tells who calls, from the request.
-        read_other: Reads every resource that is no skill's file.
-        page: How many skills a listing has at most.
+        identify: Returns who calls, from the context of a request.
+        read_other: Reads resources that are not files of skills.
+        page: Most skills on one page.
     """
 
     desk: Desk
@@ -69,7 +69,8 @@ class SkillFiles:
     page: int = PAGE
 
     async def list(self, context: RequestContext, params: types.PaginatedRequestParams) -> dict[str, Any]:
-        """Return a page of the skills of the caller's org, by address; the cursor is the last address before it."""
+        """Return a page of the skills of the caller's org, ordered by address; the cursor is the last address of the
+        page before."""
         from refdesk.toolsets.skills import manifest, queries
 
         async def read(asked: Context) -> list[SkillManifest]:
@@ -85,7 +86,7 @@ class SkillFiles:
         """Return one skill.
 
         Raises:
-            MCPError: There is none at this address in the caller's org.
+            MCPError: There is no skill at this address in the caller's org.
         """
         found = await self._find(context, GET, params.uri)
         if found is None:
@@ -93,7 +94,7 @@ class SkillFiles:
         return {"skill": describe(found), **_FRESHNESS}
 
     async def read(self, context: RequestContext, params: types.ReadResourceRequestParams) -> Any:  # noqa: ANN401 - as the SDK has it
-        """Return a skill's file, or whatever else is at the address."""
+        """Return a skill's file, or any other resource at the address."""
         uri = str(params.uri)
         file = await self._find_file(context, uri) if uri.startswith(SCHEME) else None
         if file is None:
@@ -129,7 +130,7 @@ class SkillFiles:
 
 
 def extend(server: Server[Any], desk: Desk, identify: Callable[[RequestContext], Principal]) -> None:
-    """Let a server that reads resources serve the extension too."""
+    """Make a server that can read resources serve the extension too."""
     known = server.get_request_handler(READ)
     assert known is not None
     files = SkillFiles(desk, identify, known.handler)
@@ -140,7 +141,7 @@ def extend(server: Server[Any], desk: Desk, identify: Callable[[RequestContext],
 
 
 async def find_text(caller: Caller, uri: str) -> str | None:
-    """Return the text of a skill's file, or `None` where there is none at this address; errors as `Caller.ask`."""
+    """Return the text of a skill's file, or `None` if there is none at this address; errors as in `Caller.ask`."""
     from refdesk.toolsets.skills import manifest, queries
 
     async def find(asked: Context) -> str | None:

@@ -1,6 +1,6 @@
-"""The stdio transport: protocol on stdout and nothing else, and an end as soon as stdin ends.
+"""The stdio transport: stdout carries the protocol and nothing else, and the server ends as soon as stdin ends.
 
-Lines are read in a thread that may be left behind, so a signal ends the process although nobody closes stdin.
+Lines are read in a daemon thread, so a signal ends the process even if nobody closes stdin.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def serve(server: Server[Any], era: StdioEra, most_bytes: int) -> None:
             try:
                 await eras.run(server, read, write, era)
             finally:
-                sys.stdout.flush()  # what a handler printed must leave while stdout still points away from the client
+                sys.stdout.flush()  # flush what a handler printed while stdout still points away from the client
 
 
 async def serve_lines(
@@ -59,10 +59,10 @@ async def serve_lines(
 
     Args:
         server: The server.
-        lines: What the client says.
-        era: Which protocol era is spoken.
+        lines: What the client sends.
+        era: Which protocol eras may be spoken.
         out: Where answers go.
-        note: Called with each message of the client's before it is served, as plain JSON.
+        note: Called with each message of the client before it is served, as plain JSON.
         caller: What handlers find as `context.request`.
     """
     messages, write = _Messages(lines, note), _Write(out)
@@ -71,7 +71,7 @@ async def serve_lines(
 
 
 class _Read(Reading):
-    """Lines as messages; what is none is the error that says so."""
+    """Reads lines as messages; a line that is not a message becomes the error that says so."""
 
     def __init__(self, lines: _Messages) -> None:
         self._lines = aiter(lines)
@@ -94,12 +94,12 @@ class LineWriter(Protocol):
     """What lines are written to."""
 
     async def write(self, line: bytes) -> None:
-        """Write a line that has its end, whole even for a task that is cancelled meanwhile."""
+        """Write a line that includes its newline; write it whole, even if the task is cancelled meanwhile."""
         ...
 
 
 class _Write(Stream):
-    """Writes each message in the task that answers, with no other one in between."""
+    """Writes each message in the task that answers, with no other task in between."""
 
     def __init__(self, out: LineWriter) -> None:
         self._out = out
@@ -116,7 +116,7 @@ class _Write(Stream):
 
 
 class _Messages:
-    """The messages on lines, batches taken apart; what is no message is answered here."""
+    """The messages on lines, with batches split; invalid messages are answered here."""
 
     def __init__(self, lines: AsyncIterable[str], note: Callable[[object], None]) -> None:
         self._lines = lines
@@ -126,7 +126,7 @@ class _Messages:
         self._can_answer = anyio.Event()
 
     def answer_with(self, write: WriteStream[SessionMessage]) -> None:
-        """Say where answers go."""
+        """Set where answers go."""
         self._write = write
         self._can_answer.set()
 
@@ -163,7 +163,7 @@ class _Messages:
 
 @asynccontextmanager
 async def _stdin_lines(most_bytes: int) -> AsyncGenerator[MemoryObjectReceiveStream[str]]:
-    """Yield the lines of stdin; meanwhile whatever else reads fd 0 finds it empty."""
+    """Yield the lines of stdin; meanwhile anything else that reads file descriptor 0 finds it empty."""
     wire = _divert_stdin()
     send, receive = anyio.create_memory_object_stream[str](0)
     token = anyio.lowlevel.current_token()
@@ -192,7 +192,7 @@ def _read_lines(wire: BinaryIO, send: MemoryObjectSendStream[str], token: EventL
 
 
 def _decode(wire: BinaryIO, line: bytes, most_bytes: int) -> str:
-    """Return a line as text, or an empty one, which is no message, when it is too long or not UTF-8."""
+    """Return a line as text; an empty text, which is not a message, if it is too long or not UTF-8."""
     is_whole = len(line) <= most_bytes
     while line and not line.endswith(b"\n") and not is_whole:
         line = wire.readline(most_bytes)

@@ -1,6 +1,6 @@
-"""Insufficient scopes over streamable HTTP, as the MCP specification has it: 403 with the missing scopes.
+"""Insufficient scopes over streamable HTTP, as the MCP specification defines it: 403 with the missing scopes.
 
-It is said before the message reaches the protocol's own layer, which could only answer it with a result of status 200.
+The refusal comes before the message reaches the protocol layer, which could only answer with a result of status 200.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StepUp:
                 await caller.record_refusal(self.adapter.name_target(method, known), error)
                 await _refuse(message, error)(scope, receive, send)
                 return
-            # No scope would help: the call itself says why.
+            # No scope would help: the call itself gives the reason.
         await self.app(scope, receive, send)
 
 

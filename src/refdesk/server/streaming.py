@@ -1,8 +1,8 @@
-"""Streamable HTTP: each answer is one body of JSON, unless its request can only be served by a stream of events.
+"""Streamable HTTP: each answer is one JSON body, unless its request can only be served by a stream of events.
 
-A body of JSON costs two thirds of a stream. A stream is needed where something precedes the answer: progress that the
-client asked for, or, before the revision of 2026-07-28, a question to the client. The SDK decides once for all requests
-of a session; here each request is looked at.
+A JSON body costs two thirds of what a stream does. A stream is needed if something precedes the answer: progress that
+the client asked for, or, before the revision of 2026-07-28, a question to the client. The SDK decides once for all
+requests of a session; here it is decided for each request.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NOTHING_FOLLOWS = "Nothing follows that event, or it is not kept any more; send 
 ID_IN_USE = "An unanswered request of this session has that `id`: give each request its own."
 
 _in_one_body: ContextVar[bool] = ContextVar("in_one_body", default=False)
-"""Whether the request being served gets one body; its session's other tasks do not inherit it."""
+"""Whether the request being served is answered in one body; the session's other tasks do not inherit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class Streamable:
     """The transport as an ASGI application.
 
     Attributes:
-        sessions: Serves the sessions of the handshake era, and what of the later one needs no stream.
-        streams: Serves what of the later era does.
+        sessions: Serves the sessions of the handshake era, and requests of the later era that need no stream.
+        streams: Serves requests of the later era that need a stream.
     """
 
     sessions: StreamableHTTPSessionManager
@@ -61,7 +61,7 @@ class Streamable:
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Serve until the block is left, which ends every session."""
+        """Serve until the block is left; then every session ends."""
         async with self.sessions.run(), self.streams.run():
             yield
 
@@ -72,9 +72,9 @@ def build_streamable(
     """Return the transport of a server.
 
     Args:
-        server: The SDK's.
-        message_bytes: The most that a message may have.
-        may_ask: Returns whether serving a message may take a question to the client.
+        server: The SDK's server.
+        message_bytes: Largest message, in bytes.
+        may_ask: Returns whether serving a message may require a question to the client.
     """
     streams = StreamableHTTPSessionManager(
         server, security_settings=UNGUARDED, max_request_body_size=message_bytes, max_sessions=None
@@ -88,7 +88,7 @@ def takes_events(scope: Scope) -> bool:
 
 
 def wants_progress(scope: Scope) -> bool:
-    """Return whether a request asks to be told how far it is."""
+    """Return whether a request asks for progress notifications."""
     return _get(_get(_get(scope, MESSAGE), "params"), "_meta").get("progressToken") is not None
 
 
@@ -98,7 +98,7 @@ def _get(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 class _Sessions(StreamableHTTPSessionManager):
-    """Opens sessions whose requests are each answered in the way they need."""
+    """Opens sessions in which each request is answered in the form that it needs."""
 
     def __init__(self, server: Server[Any], message_bytes: int, may_ask: Callable[[Mapping[str, Any]], bool]) -> None:
         super().__init__(
@@ -126,7 +126,7 @@ class _Sessions(StreamableHTTPSessionManager):
 
 
 class _Transport(StreamableHTTPServerTransport):
-    """One session; whether a request is answered in one body is decided by what it is."""
+    """One session, which decides for each request whether it is answered in one body."""
 
     may_ask: Callable[[Mapping[str, Any]], bool]
     replays: Replays
@@ -135,7 +135,7 @@ class _Transport(StreamableHTTPServerTransport):
 
     @property
     def is_json_response_enabled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the request at hand is answered in one body."""
+        """Whether the current request is answered in one body."""
         return _in_one_body.get()
 
     @is_json_response_enabled.setter
@@ -164,9 +164,9 @@ class _Transport(StreamableHTTPServerTransport):
 
     @contextmanager
     def _use_id(self, scope: Scope) -> Generator[bool]:
-        """Reserve a request's id for the block; whether no other request of the session has it that is unanswered.
+        """Reserve a request's id for the block; yield whether no other unanswered request of the session has it.
 
-        The SDK keeps requests by their ids' texts, and would give one the other's answer.
+        The SDK keys requests by their ids as text, and would give one request the answer to the other.
         """
         message = _get(scope, MESSAGE)
         id = str(message["id"]) if "method" in message and "id" in message else None

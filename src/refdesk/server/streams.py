@@ -1,4 +1,4 @@
-"""The retired SSE transport: one stream of events for each client, and an address to which it sends."""
+"""The retired SSE transport: one stream of events for each client, and an address to which the client sends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MESSAGES = "/messages/"
 UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-"""The gate has checked host and origin already, for every route alike."""
+"""The gate has already checked host and origin, for every route."""
 
 _SESSION_ID = re.compile(rb"session_id=([0-9a-f]{32})")
 
@@ -44,7 +44,7 @@ def build_routes(server: Server[Any], era: StdioEra, message_bytes: int, session
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """Opens a stream, and serves until it ends."""
+    """Opens a stream, and serves it until it ends."""
 
     server: Server[Any]
     transport: SseServerTransport
@@ -73,7 +73,7 @@ class _Events:
 
     async def _serve(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_named(message: Message) -> None:
-            # The first event tells the id; what comes later is others' text.
+            # The first event carries the id; later ones contain text that others wrote.
             if not self.sessions.is_named(session) and (found := _SESSION_ID.search(message.get("body", b""))):
                 self.sessions.name(session, found[1].decode())
             await send(message)
@@ -84,7 +84,7 @@ class _Events:
 
 @dataclass(frozen=True, slots=True)
 class _Posts:
-    """Takes what a client sends to its stream."""
+    """Takes the messages that a client sends to its stream."""
 
     app: ASGIApp
     sessions: Sessions

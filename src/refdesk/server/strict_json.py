@@ -1,7 +1,8 @@
 """Strict JSON parsing of every argument, identical for every transport and engine.
 
-What engines disagree about (NUL, lone surrogates), what JSON does not know (NaN, Infinity) and what readers disagree
-about (duplicate keys, other encodings, great depth) is refused here with a sentence, before anything else sees it.
+What engines treat differently (NUL, lone surrogates), what is not JSON (NaN, Infinity) and what parsers treat
+differently (duplicate keys, other encodings, deep nesting) is refused here with a clear message, before anything else
+sees it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from refdesk import errors
 
 MAX_DEPTH = 32
 MAX_BYTES = 1024 * 1024
-"""Of one request, 1 MiB, unless its operation takes more."""
+"""Largest request in bytes, 1 MiB, unless its operation accepts more."""
 
 ENVELOPE_BYTES = 64 * 1024
-"""What a message of the protocol may hold beside the arguments of a call."""
+"""Bytes that a protocol message may hold in addition to the arguments of a call."""
 
 MAX_DIGITS = 400
-"""Of a whole number."""
+"""Most digits of a whole number."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -55,10 +56,11 @@ def parse(body: bytes, most_bytes: int = MAX_BYTES) -> object:
 
 
 def check(value: object, path: str = "", depth: int = 0) -> None:
-    """Return when a parsed value holds only what every engine can keep.
+    """Check that a parsed value holds only what every engine can store.
 
     Raises:
-        InvalidInputError: A text holds NUL or a lone surrogate, a number is not finite, or it is nested too deep.
+        InvalidInputError: A text holds NUL or a lone surrogate, a number is not finite, or the value is nested too
+            deeply.
     """
     if isinstance(value, str):
         _check_text(value, path)
@@ -76,12 +78,12 @@ def check(value: object, path: str = "", depth: int = 0) -> None:
 
 
 def dump(value: object) -> str:
-    """Return a value as compact JSON, text in its own script."""
+    """Return a value as compact JSON, without escaping characters beyond ASCII."""
     return _ENCODER.encode(value)
 
 
 def too_large(most_bytes: int = MAX_BYTES) -> errors.TooLargeError:
-    """Return the refusal of a request that is too long."""
+    """Return the error for a request that is too large."""
     return errors.TooLargeError(f"The request is larger than {most_bytes} bytes; send less at once.")
 
 

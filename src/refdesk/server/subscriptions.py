@@ -1,7 +1,7 @@
-"""Subscriptions: clients hear that what they read at an address is no longer what it was, whoever wrote it.
+"""Subscriptions: clients are notified when what they would read at an address has changed, whoever changed it.
 
-Writes of this process wake those who look; for writes of others they look at the store's change mark, for as long as
-anybody is subscribed. What an address has is read as its subscriber, so nobody hears of what they may not read.
+Writes of this process trigger a check; for writes of others the store's change mark is polled, for as long as anybody
+is subscribed. Addresses are read on behalf of their subscribers, so nobody learns of what they may not read.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ POLL_SECONDS = 2.0
 """How soon a write of another process is noticed."""
 
 NEWS = "watches://news"
-"""What has something new though no document changed."""
+"""An address that may change without any change to a document."""
 
 NEWS_SECONDS = 0.5
-"""How soon news that another process has found are noticed."""
+"""How soon news found by another process is noticed."""
 
 REST = 10.0
-"""Looking for news takes at most one part in so many of a processor."""
+"""Checking for news takes at most one part in this many of a processor's time."""
 
 PAUSE_SECONDS = 0.25
-"""Between two looks at what is watched, however much is written."""
+"""Least pause between two checks of what is watched, however much is written."""
 
 MOST_WATCHED = 100
-"""Addresses of one session or stream; each may be read after any write."""
+"""Most addresses watched by one session or stream; each may be read after any write."""
 
 MOST_OF_ORG = 1_000
 GONE = ""
 WATCH = "watch"
-"""The transport, for the log and the metrics, of reads that only look whether anything changed."""
+"""The transport, in the log and the metrics, of reads that only check whether anything changed."""
 
 _LISTENER = "refdesk.listener"
 
 
 @dataclass(slots=True, eq=False)
 class Listener:
-    """One session or stream, and the addresses whose changes it hears of.
+    """One session or stream, and the addresses of whose changes it is notified.
 
     Attributes:
-        caller: Who subscribed, by address, so that reads are theirs.
-        seen: What was there when it was last read, by address.
+        callers: Who subscribed to each address, on whose behalf it is read.
+        seen: The fingerprint of each address when it was last read; see `Subscriptions.read`.
     """
 
     org: str
@@ -76,12 +76,12 @@ class Listener:
     _ring: anyio.Event = field(default_factory=anyio.Event)
 
     def note(self, uri: str) -> None:
-        """Note that an address has something else now; noted twice before it is sent, it is sent once."""
+        """Note that an address has changed; if noted twice before it is sent, it is sent once."""
         self._changed[uri] = None
         self._ring.set()
 
     async def take(self) -> str:
-        """Return the next address that has something else, as soon as there is one."""
+        """Return the next address that has changed, as soon as there is one."""
         while not self._changed:
             self._ring = anyio.Event()
             await self._ring.wait()
@@ -92,13 +92,14 @@ class Listener:
 
 @dataclass(slots=True)
 class Subscriptions:
-    """Those of one desk.
+    """The subscriptions at one desk.
 
     Attributes:
         identify: Returns who sent a message.
-        read: Returns a text that differs when what a caller reads at an address does; raises as reading does.
-        most: Addresses of one session or stream.
-        is_looking: Whether changes are looked for, because somebody is subscribed.
+        read: Returns a fingerprint, a text that changes when what a caller reads at an address changes; raises what
+            reading raises.
+        most: Most addresses of one session or stream.
+        is_looking: Whether changes are being checked for, because somebody is subscribed.
     """
 
     desk: Desk
@@ -111,7 +112,7 @@ class Subscriptions:
     is_looking: bool = False
 
     def extend(self, server: Server[Any]) -> None:
-        """Let a server take subscriptions, in both protocol eras."""
+        """Make a server accept subscriptions, in both protocol eras."""
         server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, self.subscribe)
         server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, self.unsubscribe)
         server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self.listen)
@@ -123,10 +124,10 @@ class Subscriptions:
         return sum(len(listener.callers) for listener in self._listeners)
 
     async def subscribe(self, context: RequestContext, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        """Let a session of the handshake era hear of an address.
+        """Subscribe a session of the handshake era to an address.
 
         Raises:
-            MCPError: The caller can read nothing there, or is subscribed to too much.
+            MCPError: The caller can read nothing there, or has too many subscriptions.
         """
         caller, uri, connection = self.identify(context), str(params.uri), _get_connection(context)
         listener = connection.state.get(_LISTENER) or Listener(caller.principal.org)
@@ -140,7 +141,7 @@ class Subscriptions:
         return types.EmptyResult()
 
     async def unsubscribe(self, context: RequestContext, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        """Let a session no longer hear of an address; it need not have been subscribed."""
+        """End a session's subscription to an address, if it has one."""
         listener = _get_connection(context).state.get(_LISTENER)
         if listener is not None:
             listener.callers.pop(str(params.uri), None)
@@ -150,9 +151,9 @@ class Subscriptions:
     async def listen(
         self, context: RequestContext, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell a client of the later era of changes until it closes the stream, of addresses that it can read.
+        """Tell a client of the later era of changes at addresses that it can read, until it closes the stream.
 
-        What is listed never changes while a server runs, so only addresses are honoured.
+        Lists never change while a server runs, so only subscriptions to addresses are honoured.
 
         Raises:
             MCPError: Too many addresses.
@@ -167,7 +168,7 @@ class Subscriptions:
                 self._forget(listener)
                 raise _to_protocol(error, uri) from None
             except errors.RefdeskError:
-                continue  # what is not honoured is not in the acknowledgement
+                continue  # it is left out of the acknowledgement
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: id}
         honored = types.SubscriptionFilter(resource_subscriptions=[*listener.callers] or None)
         acknowledged = types.SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
@@ -182,10 +183,10 @@ class Subscriptions:
             self._forget(listener)
 
     async def _watch(self, listener: Listener, caller: Caller, uri: str) -> None:
-        """Let a listener hear of an address from now on.
+        """Make a listener watch an address from now on.
 
         Raises:
-            LimitExceededError: It, or its org, watches too many.
+            LimitExceededError: The listener, or its org, watches too many addresses.
             RefdeskError: The caller can read nothing there.
         """
         self._refuse_surplus(listener, uri)
@@ -216,7 +217,7 @@ class Subscriptions:
             self._listeners.remove(listener)
 
     def _send_to(self, connection: Connection, listener: Listener, context: RequestContext) -> None:
-        """Send a session what changed, until it ends."""
+        """Send changes to a session until it ends."""
         session, scope = context.session, anyio.CancelScope()
 
         async def send() -> None:
@@ -240,7 +241,7 @@ class Subscriptions:
         self._poke.set()
 
     async def _poll(self) -> None:
-        """Look whether anything changed, for as long as anybody is subscribed."""
+        """Check for changes, for as long as anybody is subscribed."""
         took = 0.0
         try:
             while any(listener.callers for listener in self._listeners):
@@ -260,7 +261,7 @@ class Subscriptions:
             self.is_looking = False
 
     async def _look(self) -> bool:
-        """Tell listeners what changed since the last look; return whether anything in the store did."""
+        """Tell listeners what changed since the last check; return whether anything in the store did."""
         mark = await self._read_mark()
         is_same = mark == self._mark
         for listener in list(self._listeners):
@@ -287,7 +288,7 @@ class Subscriptions:
 
 
 def _get_connection(context: RequestContext) -> Connection:
-    """Return the session that a message belongs to; the SDK has no public way to it."""
+    """Return the session that a message belongs to; the SDK has no public access to it."""
     return context.session._connection  # pyright: ignore[reportPrivateUsage]
 
 

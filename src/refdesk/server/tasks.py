@@ -1,7 +1,7 @@
-"""The MCP Tasks extension (SEP-2663): a call that takes long is answered by a task, whose outcome is asked for later.
+"""The MCP Tasks extension (SEP-2663): a long call is answered with a task, whose outcome the client asks for later.
 
-It is of the later protocol era, for clients that declare it; to all others the same tools answer when they are through.
-What is through within a moment is answered at once in either case.
+It belongs to the later protocol era, for clients that declare it; for all others the same tools answer when they have
+finished. A call that finishes within a moment is answered directly in either case.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 GET, UPDATE, CANCEL = "tasks/get", "tasks/update", "tasks/cancel"
 
 AT_ONCE_SECONDS = 0.5
-"""What is through by then is no task."""
+"""A call that finishes within this time does not become a task."""
 
 RENEW_SECONDS = 5.0
-"""How often a task says that it is worked on; its lease is six times as long."""
+"""How often the lease of a running task is renewed; the lease is six times as long."""
 
 SWEEP_SECONDS = 60.0
 """How often a server looks for tasks whose process has died."""
@@ -55,10 +55,10 @@ LOST = "The tool is not served any more."
 
 @dataclass(slots=True)
 class _Run:
-    """Work that goes on in this process.
+    """The work of a task in this process.
 
     Attributes:
-        ended: Set when there is an outcome: a result, or an error of the protocol.
+        ended: Set when there is an outcome: a result, or a protocol error.
         message: What is being done.
     """
 
@@ -69,12 +69,12 @@ class _Run:
     message: str = ""
 
     def report(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Take note of what is being done."""
+        """Note what is being done."""
         del done, total
         self.message = message or self.message
 
     async def work(self, work: Work) -> None:
-        """Work until there is an outcome; it may be cancelled by its scope."""
+        """Work until there is an outcome; `scope` can cancel it."""
         try:
             with self.scope:
                 self.outcome = await work(self.report)
@@ -95,8 +95,8 @@ class Tasks:
 
     Attributes:
         identify: Returns who sent a message.
-        redo: Does what a task of a process that died was to do; `None` for what is not safe to do twice.
-        at_once: Seconds; what is through by then is no task.
+        redo: Returns the work of a task whose process died; `None` if it is not safe to do twice.
+        at_once: A call that finishes within this many seconds does not become a task.
     """
 
     desk: Desk
@@ -107,7 +107,7 @@ class Tasks:
     _running: dict[str, _Run] = field(default_factory=dict[str, _Run])
 
     def extend(self, server: Server[Any]) -> None:
-        """Let a server serve the extension."""
+        """Make a server serve the extension."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler(GET, types.GetTaskRequestParams, self.get)
         server.add_request_handler(UPDATE, types.GetTaskRequestParams, self.update)
@@ -116,7 +116,7 @@ class Tasks:
             self.desk.questions.start_soon(self._sweep)
 
     def is_wanted(self, context: RequestContext) -> bool:
-        """Return whether the client of a call takes tasks."""
+        """Return whether the client of a call accepts tasks."""
         known = context.session.client_capabilities
         declared = (known.extensions or {}) if known is not None else {}
         return context.protocol_version in MODERN_PROTOCOL_VERSIONS and EXTENSION in declared
@@ -124,17 +124,17 @@ class Tasks:
     async def run(
         self, principal: Principal, tool: str, arguments: dict[str, JsonValue], work: Work
     ) -> Outcome | dict[str, Any]:
-        """Return the outcome where it is there in a moment, else the task that it is now.
+        """Return the outcome if there is one within a moment, else the task that the call has become.
 
         Args:
             principal: Who calls.
-            tool: What.
-            arguments: As they may be kept.
-            work: Does it.
+            tool: The tool that is called.
+            arguments: In the form that may be stored.
+            work: Does the work of the call.
 
         Raises:
             LimitExceededError: The caller has too many tasks.
-            MCPError: As `work` raises it.
+            MCPError: `work` raised it.
         """
         group = self.desk.questions
         if group is None:
@@ -148,14 +148,14 @@ class Tasks:
                 return _get_outcome(run)
             task = await (await self._get_log()).create(principal, tool, arguments)
         except BaseException:
-            run.scope.cancel()  # nobody would hear of it
+            run.scope.cancel()  # nobody would learn the outcome
             raise
         self._running[task.id] = run
         group.start_soon(self._follow, task, run)
         return {"resultType": "task", **_describe(task, run)}
 
     async def get(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
-        """Return a task, with its outcome where there is one.
+        """Return a task, with its outcome if there is one.
 
         Raises:
             MCPError: The caller has no such task, or has not declared the extension.
@@ -169,12 +169,12 @@ class Tasks:
         return shown
 
     async def update(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
-        """Acknowledge answers; no task asks for any."""
+        """Acknowledge a client's input; no task ever asks for any."""
         await self._find(context, params)
         return {}
 
     async def cancel(self, context: RequestContext, params: types.GetTaskRequestParams) -> dict[str, Any]:
-        """Let a task be cancelled, unless it has ended; what it did is undone or done, never half done."""
+        """Cancel a task, unless it has ended; its writes are undone or complete, never partial."""
         task = await self._find(context, params)
         await (await self._get_log()).cancel(task)
         if task.id in self._running:
@@ -199,7 +199,7 @@ class Tasks:
         return task
 
     async def _follow(self, task: Task, run: _Run) -> None:
-        """Renew a task while it is worked on, and keep its outcome."""
+        """Renew a task's lease while it is worked on, and store its outcome."""
         log = await self._get_log()
         try:
             while not run.ended.is_set():
@@ -214,13 +214,13 @@ class Tasks:
                 failed: JsonObject = {"code": run.error.error.code, "message": run.error.error.message}
                 await log.finish(task, "failed", failed, run.error.error.message)
         except errors.RefdeskError as error:
-            # The lease runs out, and whoever looks next takes it over.
+            # The lease will expire, and whichever process looks next takes the task over.
             logger.warning("task not kept", extra={"reason": error.message})
         finally:
             self._running.pop(task.id, None)
 
     async def _sweep(self) -> None:
-        """Take over the tasks of processes that died, for as long as the desk is open."""
+        """Take over the tasks of processes that died, again and again while the desk is open."""
         while True:
             await anyio.sleep(SWEEP_SECONDS)
             try:
@@ -229,7 +229,7 @@ class Tasks:
                 logger.info("tasks not looked at", extra={"reason": error.message})
 
     async def take_over(self) -> None:
-        """Work on the tasks that nobody works on any more, or say of them that they were interrupted."""
+        """Resume tasks that nobody works on any more, or mark them as interrupted."""
         log = await self._get_log()
         for task in await log.take_over():
             work = self.redo(task)
@@ -241,7 +241,7 @@ class Tasks:
             self.desk.questions.start_soon(self._follow, task, run)
 
     async def _get_log(self) -> TaskLog:
-        from refdesk.core.background.tasks import TaskLog  # not at the start
+        from refdesk.core.background.tasks import TaskLog  # not at start-up
 
         if self._log is None:
             base = (await self.desk.get_base()).knowledge_base
@@ -262,7 +262,7 @@ def _dump(result: types.CallToolResult) -> JsonObject:
 
 
 def _describe(task: Task, run: _Run | None) -> dict[str, Any]:
-    from refdesk.core.background.tasks import KEPT  # not at the start
+    from refdesk.core.background.tasks import KEPT  # not at start-up
 
     message = (run.message if run is not None and task.status == "working" else "") or task.message
     return {

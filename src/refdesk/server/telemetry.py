@@ -1,4 +1,4 @@
-"""What a server does for OpenTelemetry: reads of which trace a message is part, and sends its metrics."""
+"""OpenTelemetry in a server: finds the trace that a message is part of, and sends metrics."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from refdesk.telemetry import Telemetry
 
 TRACEPARENT = "traceparent"
-"""Of W3C Trace Context, as a header and in `_meta` (SEP-414)."""
+"""The name in W3C Trace Context, as a header and in `_meta` (SEP-414)."""
 
 FLUSH_SECONDS = 0.75
-"""How long the end of a process waits until its last metrics are sent."""
+"""How long a process that ends waits for its last metrics to be sent."""
 
 
 def find_traceparent(context: ServerRequestContext[Any, Any]) -> str | None:
-    """Return of which trace a message says that it is part: in its `_meta`, else in the header of its request."""
+    """Return the trace that a message says it is part of: in its `_meta`, or else in the header of its request."""
     said: object = (context.meta or {}).get(TRACEPARENT)
     if said is None and isinstance(headers := getattr(context.request, "headers", None), Mapping):
         said = cast("Mapping[str, str]", headers).get(TRACEPARENT)
@@ -34,7 +34,7 @@ def find_traceparent(context: ServerRequestContext[Any, Any]) -> str | None:
 
 @asynccontextmanager
 async def sending_own_metrics(desk: Desk) -> AsyncGenerator[None]:
-    """Count the desk's calls and send its metrics during the block, where the settings name a receiver."""
+    """Count the desk's calls and send its metrics during the block, if the settings name a receiver."""
     if desk.telemetry is None:
         yield
         return

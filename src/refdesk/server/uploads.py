@@ -1,7 +1,7 @@
-"""Requests whose client goes away before it has sent all of them: each ends at once, with one line in the log.
+"""Requests whose client disconnects before it has sent them whole: each ends at once, with one line in the log.
 
-Frameworks and the SDK take that for an error of the server, and log a trace for each. What was sent so far is nothing
-that could be answered, so it is dropped where it is read.
+The framework and the SDK would treat each as a server error and log a trace. An incomplete request cannot be answered,
+so it is dropped while it is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """Passes on requests, and ends those that will never be whole."""
+    """Passes on requests, and ends those that will never be complete."""
 
     app: ASGIApp
 
@@ -63,13 +63,13 @@ class _Upload:
         return part
 
     async def _send_part(self, message: Message) -> None:
-        self._is_awaited = False  # whoever answers needs no more of it
+        self._is_awaited = False  # an answer that has begun needs no more of the request
         await self._send(message)
 
     def _tell(self) -> None:
         connection: Any = self._scope.get("state", {}).get(CONNECTION)
         if connection is not None and connection.is_cut_off:
-            return  # by this server, which has said so
+            return  # this server cut it off, and has logged that
         caller, client = find_caller_of(self._scope), self._scope.get("client")
         facts = {
             "address": (caller.address if caller else "") or (client[0] if client else ""),

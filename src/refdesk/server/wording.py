@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MOST_PROBLEMS = 5
-"""More are counted, not listed: a caller mends the first ones first."""
+"""Most problems that are listed; further ones are only counted, since a caller fixes the first ones first."""
 
 _MOST_PATH = 120
 
@@ -33,16 +33,17 @@ _WORDS = {
 
 
 def invalid_input(error: ValidationError, model: type[BaseModel]) -> errors.InvalidInputError:
-    """Return the error a caller sees: the first problems in the message, the fields that have them in `details`."""
+    """Return the error that a caller sees: the first problems in the message, and their fields in `details`."""
     schema = contracts.get_input_schema(model)
-    # A field that may be left out also takes null; that is not what a caller should send instead.
+    # Optional fields also take null, but callers should not be told to send it.
     found = [problem for problem in error.errors(include_url=False) if problem["type"] != "none_required"]
     sentences = [_sentence(problem, schema) for problem in found]
     return _refuse(sentences, [_path(problem, schema) for problem in found if problem["loc"]])
 
 
 def wrong_types(faults: Sequence[tuple[str, str]]) -> errors.InvalidInputError:
-    """Return the error a caller sees whose values are of wrong types: where, and the rest of a sentence on it."""
+    """Return the error that a caller sees for values of wrong types, each given as a path and the rest of a sentence on
+    it."""
     paths = [path[:_MOST_PATH] for path, _ in faults]
     return _refuse([f"`{path}` {rest}." for path, (_, rest) in zip(paths, faults, strict=True)], paths)
 
@@ -80,9 +81,9 @@ def describe_unknown_tool(name: str, offered: Iterable[str], *, is_operation: bo
     """Return what to do about a tool that is not offered.
 
     Args:
-        name: As the client has it.
-        offered: Names of the tools that are.
-        is_operation: Whether the server has an operation of that name all the same.
+        name: The name that the client sent.
+        offered: Names of the tools that are offered.
+        is_operation: Whether the server nevertheless has an operation of that name.
     """
     shown = f"Unknown tool: {name[:_MOST_PATH]!r}"
     if is_operation:
@@ -94,14 +95,14 @@ def describe_unknown_tool(name: str, offered: Iterable[str], *, is_operation: bo
 
 
 def _guess(problem: ErrorDetails) -> str:
-    """Return which of the values that may be sent is spelt most like the one that was; nothing where none is."""
+    """Return a hint at the allowed value whose spelling is closest to what was sent; empty if none is close."""
     known = re.findall(r"'([^']+)'", problem.get("ctx", {})["expected"])
     near = find_nearest(str(problem["input"])[:_MOST_PATH].casefold(), known)
     return f": did you mean '{near[0]}'?" if near else ""
 
 
 def _plain(message: str) -> str:
-    """Return pydantic's message so that it follows the field's name."""
+    """Return pydantic's message, reworded so that it can follow the field's name."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     for theirs, ours in _WORDS.items():
         text = text.replace(theirs, ours)
@@ -113,7 +114,7 @@ def _ended(text: str) -> str:
 
 
 def _path(problem: ErrorDetails, schema: Mapping[str, Any]) -> str:
-    """Return where the problem is, as the caller wrote it: pydantic also names the branches of unions."""
+    """Return the path of the problem in what the caller wrote; pydantic's location also names branches of unions."""
     *outer, last = problem["loc"] or ("",)
     is_new = problem["type"] == "extra_forbidden"
     path = ""

@@ -1,1 +1,1 @@
-"""What keeps one caller from taking the server away from the others: connections, sessions and rates."""
+"""Limits that keep one caller from crowding out the others: on connections, sessions and rates."""

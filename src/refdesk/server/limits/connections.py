@@ -1,9 +1,9 @@
 """Who holds which connection, and who must give one up when there are too many.
 
-A connection belongs to its address until a request on it shows a valid key, and to that caller from then on. Where
-there is no room, the newcomer is let in and what nobody waits for goes: of an address that has not shown a key, the
-connection that has been silent longest; of callers, the idlest one of the org that holds most. So neither half-sent
-requests nor hoarded connections keep anybody out.
+A connection belongs to its address until a request on it carries a valid key, and to that caller from then on. If there
+is no room for a new one, it is let in and a connection that nobody is waiting on is dropped: among those that have not
+shown a key, the one that has been silent longest; among callers, the one that has been idle longest in the org that
+holds most. So neither half-sent requests nor hoarded connections keep anybody out.
 """
 
 from __future__ import annotations
@@ -24,32 +24,33 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CONNECTION = "refdesk.connection"
-"""Where in a request's `state` its connection is."""
+"""The key in a request's `state` for its connection."""
 
 ORG_SHARE = 0.5
 AGENT_SHARE = 0.25
-"""How much of what all callers share one org may hold, and one of its agents."""
+"""The share of all connections, or of all sessions, that one org may hold (`ORG_SHARE`), and that one of its agents may
+hold."""
 
 Holder: TypeAlias = tuple[str, str]
 """An org and one of its agents."""
 
 
 class Connection(Protocol):
-    """A connection as far as it is counted."""
+    """What needs to be known of a connection in order to count it."""
 
     @property
     def address(self) -> str:
-        """The other end's address."""
+        """The address of the other end."""
         ...
 
     @property
     def holder(self) -> Holder | None:
-        """Whose key it has shown; `None` for nobody's."""
+        """The caller whose key it has shown; `None` if none was shown."""
         ...
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request of it is being answered."""
+        """Whether a request on it is being answered."""
         ...
 
     def drop(self) -> None:
@@ -59,13 +60,13 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections of a server, longest silent first.
+    """The open connections of a server, the longest silent first.
 
     Attributes:
-        most: Connections at once.
-        most_by_address: Of those, connections of one address that have not shown a valid key.
-        is_exempt: Tells of an address whether it may hold any number, as a trusted proxy may.
-        refused: How many were dropped for others, or not let in.
+        most: Most connections at once.
+        most_by_address: Most of them from one address that have not shown a valid key.
+        is_exempt: Returns whether an address may hold any number, as a trusted proxy may.
+        refused: How many were dropped to make room, or not let in.
     """
 
     most: int
@@ -81,7 +82,7 @@ class Connections:
         return len(self._open)
 
     def add(self, connection: Connection) -> bool:
-        """Count a new connection, which nobody holds yet; return whether there is room for it."""
+        """Count a new connection, which no caller holds yet; return whether there is room for it."""
         address = connection.address
         if not self.is_exempt(address) and self._by_address[address] >= self.most_by_address:
             strangers = (each for each in self._open if each.holder is None and each.address == address)
@@ -94,22 +95,23 @@ class Connections:
         return True
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection; one that is not known may be removed."""
+        """Forget a connection, if it is known."""
         if connection in self._open:
             del self._open[connection]
             self._count(connection, -1)
 
     def touch(self, connection: Connection) -> None:
-        """Note that something was heard on a connection."""
+        """Note that something was received on a connection."""
         if connection in self._open:
             del self._open[connection]
             self._open[connection] = None
 
     def hand_over(self, connection: Connection, take: Callable[[], None], holder: Holder) -> None:
-        """Let a connection be held by a caller: `take` makes it so.
+        """Make a caller the holder of a connection, by calling `take`.
 
         Raises:
-            LimitExceededError: The caller or its org holds its share already, and waits for an answer on each of them.
+            LimitExceededError: The caller or its org already holds its share of connections, and waits for an answer on
+                each of them.
         """
         if connection not in self._open or connection.holder == holder:
             return
@@ -130,7 +132,7 @@ class Connections:
             )
 
     def _make_room(self, candidates: Iterable[Connection]) -> bool:
-        """Drop the first that is not being answered; return whether there was one."""
+        """Drop the first candidate on which no request is being answered; return whether there was one."""
         found = next((each for each in candidates if not each.is_answering), None)
         self.refused += 1
         if set(str(self.refused)[1:]) <= {"0"}:
@@ -141,7 +143,8 @@ class Connections:
         return found is not None
 
     def _list_dispensable(self) -> list[Connection]:
-        """Return those that may go first, when all are too many: strangers', then those of the org with most."""
+        """Return the connections to drop, in order, if there are too many in all: those of strangers, then those of the
+        largest org."""
         strangers = [each for each in self._open if each.holder is None]
         largest = max(self._by_org, key=lambda org: self._by_org[org], default=None)
         return strangers + (self._list_held(largest) if largest is not None else [])
@@ -158,10 +161,10 @@ class Connections:
 
 
 def claim(scope: Scope, principal: Principal) -> None:
-    """Note whose key the connection of a request has shown; where connections are not counted, that is nobody's matter.
+    """Note whose key the connection of a request has shown, if connections are counted.
 
     Raises:
-        LimitExceededError: The caller or its org holds its share already.
+        LimitExceededError: The caller or its org already holds its share.
     """
     guarded = scope.get("state", {}).get(CONNECTION)
     if guarded is not None:

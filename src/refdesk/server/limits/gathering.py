@@ -1,7 +1,7 @@
-"""What an answer is sent in: its head together with the first of its body, where that is at hand.
+"""Sends the head of an answer together with the beginning of its body, if that is available.
 
-uvicorn writes both by themselves. Whoever waits for the answer is woken by the head then, and on a busy machine takes
-the processor from the server just before it has written the rest.
+uvicorn writes the two separately. The head alone would wake the client, which on a busy machine would take the
+processor from the server just before it has written the rest.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class GatheringTransport:
-    """A transport that keeps what is written until more is, or until the event loop has its next turn."""
+    """A transport that holds data back until more is written, or until the next turn of the event loop."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._held = transport, loop, b""
 
     def write(self, data: bytes) -> None:
-        """Send what was kept with this; or keep this, where nothing was."""
+        """Send the data together with what was held back; hold it back if nothing was."""
         if self._held:
             held, self._held = self._held, b""
             self._transport.write(held + data)
@@ -32,7 +32,7 @@ class GatheringTransport:
         return len(self._held) + self._transport.get_write_buffer_size()
 
     def close(self) -> None:
-        """Send what was kept, and close."""
+        """Send what was held back, and close."""
         self._flush()
         self._transport.close()
 

@@ -1,8 +1,8 @@
-"""Who asks and how, where a reverse proxy asks for others: only proxies that are named are believed.
+"""The address and scheme of clients behind reverse proxies; only proxies named in the settings are believed.
 
-`X-Forwarded-For` goes before `Forwarded` (RFC 7239): proxies that write the one pass the other on as the client sent
-it. A proxy that writes `Forwarded` must remove the other. The list is read from its end, up to the first address that
-is no named proxy's: any client could have sent the rest.
+`X-Forwarded-For` takes precedence over `Forwarded` (RFC 7239), since proxies that write the former pass the latter on
+as the client sent it. A proxy that writes `Forwarded` must remove the other. The list is read from its end, up to the
+first address that does not belong to a named proxy: any client could have sent the rest.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _PORT = re.compile(r"^\[(?P<six>[^\]]*)\](?::\d+)?$|^(?P<four>[\d.]+):\d+$")
 
 @dataclass(frozen=True, slots=True)
 class TrustedProxies:
-    """The addresses of proxies that say truthfully for whom they ask."""
+    """The networks of proxies that are trusted to name the client truthfully."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
     def trusts(self, address: str) -> bool:
-        """Return whether a proxy is there."""
+        """Return whether an address belongs to a trusted proxy."""
         found = _parse(address)
         return found is not None and any(found in network for network in self.networks)
 
     def find_client(self, scope: Scope) -> str:
-        """Return the address of whoever asks; the nearest one that is certain, where a proxy says nothing of use."""
+        """Return the client's address; the nearest address that is certain, if a proxy says nothing useful."""
         client = str((scope.get("client") or ("",))[0])
         hops = _list_hops(Headers(scope=scope)) if self.networks and self.trusts(client) else []
         for hop in reversed(hops):
@@ -52,7 +52,7 @@ class TrustedProxies:
         return client
 
     def find_scheme(self, scope: Scope) -> str:
-        """Return over what the client spoke, `http` or `https`: as the proxy that asks for it says, where one does."""
+        """Return the scheme that the client used, `http` or `https`; if a trusted proxy names one, that."""
         client = str((scope.get("client") or ("",))[0])
         said = _find_scheme(Headers(scope=scope)) if self.networks and self.trusts(client) else None
         return said or str(scope.get("scheme", "http"))
@@ -64,7 +64,7 @@ def read_proxies(names: Sequence[str]) -> TrustedProxies:
 
 
 def _list_hops(headers: Headers) -> list[str]:
-    """Return for whom each proxy asked, the first one's answer first."""
+    """Return the address that each proxy was called from, that of the first proxy first."""
     forwarded_for = headers.getlist("x-forwarded-for")
     if forwarded_for:
         return [hop.strip() for line in forwarded_for for hop in line.split(",")]
@@ -73,7 +73,7 @@ def _list_hops(headers: Headers) -> list[str]:
 
 
 def _find_scheme(headers: Headers) -> str | None:
-    """Return over what the nearest proxy was asked: `http`, `https`, or `None` where it does not say."""
+    """Return the scheme over which the nearest proxy was called: `http`, `https`, or `None` if it does not say."""
     said = [one.strip().lower() for line in headers.getlist("x-forwarded-proto") for one in line.split(",")]
     if said:
         return said[-1] if said[-1] in ("http", "https") else None

@@ -1,8 +1,9 @@
-"""How often each agent and each org may ask: a steady rate, and a few seconds' worth of it at once.
+"""How often each agent and each org may send requests: at a steady rate, and in bursts of a few seconds' worth.
 
 The generic cell rate algorithm (ITU-T I.371): all that is kept of a caller is the instant up to which it has used its
-rate. Who asks a little too fast is slowed down; who goes on is refused, and a refusal takes as long as the slowing, so
-that a caller at full speed costs little. Servers that share a scratchpad count each minute together as well.
+rate. A caller that is slightly too fast is slowed down; one that goes on is refused, and each refusal is delayed just
+as long, so that a caller at full speed costs little. In addition, servers that share a scratchpad count the requests of
+each minute together.
 """
 
 from __future__ import annotations
@@ -29,25 +30,25 @@ if TYPE_CHECKING:
 
 BURST_SECONDS = 5.0
 LONGEST_PAUSE = 0.5
-"""How long a request that comes too early waits, in seconds; one that would have to wait longer is refused."""
+"""Longest delay, in seconds, of a request that comes too early; one that would have to wait longer is refused."""
 
 MINUTE = 60.0
 MOST_REMEMBERED = 20_000
 
 REFUSE_NEXT = "refdesk.refuse_next"
-"""Where in a request's scope the function is that counts one request more of its caller, and returns why it may not be
-served, or `None`. Only requests that somebody's rate holds have it."""
+"""The key in a request's scope for a function that counts one more request of its caller, and returns why that may not
+be served, or `None`. Only requests that are subject to a caller's rate have it."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What this process knows of how much each caller has used."""
+    """How much of its rate each caller has used, as far as this process knows."""
 
     now: Callable[[], float] = anyio.current_time
     _used_until: dict[str, float] = field(default_factory=dict[str, float])
 
     def take(self, key: str, a_minute: int) -> float:
-        """Count a request, and return how many seconds too early it comes; one that must not come is not counted."""
+        """Count a request, and return how many seconds too early it comes; one that is to be refused is not counted."""
         now, every = self.now(), MINUTE / a_minute
         used = max(self._used_until.pop(key, now), now) + every
         early = max(0.0, used - now - max(BURST_SECONDS, every))
@@ -59,11 +60,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Passes on the requests of callers who do not ask too often.
+    """Passes on the requests of callers that keep to their rates.
 
     Attributes:
-        find_caller: Returns whose key a request carries; `None` for nobody's, whom other limits hold.
-        is_mcp: Tells whether a request carries a message of the protocol.
+        find_caller: Returns whose key a request carries; `None` for requests without one, which other limits apply to.
+        is_mcp: Returns whether a request carries a protocol message.
         pause: Waits for a number of seconds.
     """
 

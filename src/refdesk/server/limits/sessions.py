@@ -1,8 +1,8 @@
-"""Who has which session of the protocol open, and whose ends when there are too many.
+"""Who holds which protocol session, and which one ends when there are too many.
 
-Many clients never end a session, so the longest idle one goes when its caller, or its org, opens more than its share;
-when all are too many, the longest idle one of the org that has most. A session in which something is being answered
-stays.
+Many clients never end a session. So when a caller, or its org, opens more than its share, the longest idle session of
+that caller or org ends; when there are too many in all, the longest idle one of the org that has most. A session in
+which a message is being answered stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 End: TypeAlias = Callable[[], Awaitable[None]]
 CREDENTIAL = "refdesk.credential"
-"""Where in a request's scope the credential is that it showed."""
+"""The key in a request's scope for the credential that it carried."""
 
 SESSION_ID = "mcp-session-id"
 PROTOCOL_VERSION = "mcp-protocol-version"
@@ -36,13 +36,14 @@ PROTOCOL_VERSION = "mcp-protocol-version"
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A key or token that a request showed.
+    """A key or token that a request carried.
 
     Attributes:
-        name: Which key it is, or whose tokens: the next one of the same caller counts for what an earlier one opened.
-        opens: Returns whether it still opens anything; true where that cannot be known at the moment.
-        is_key: Whether it is an API key, with which sessions end. Tokens expire every few minutes, and the session of
-            one goes on with the next.
+        name: Identifies the key, or the caller whose token it is: a newer token of the same caller stands for an
+            earlier one.
+        opens: Returns whether it is still valid; true if that cannot be determined at the moment.
+        is_key: Whether it is an API key. Sessions end with their key; but tokens expire every few minutes, and a
+            session opened with one goes on with the next.
     """
 
     name: str
@@ -57,8 +58,8 @@ class Session:
     Attributes:
         end: Ends it.
         version: The protocol revision that its client asked for.
-        answering: How many messages of it are being answered; what opens it is one.
-        credential: What the request showed that opened it.
+        answering: How many of its messages are being answered, including the one that opens it.
+        credential: What the request that opened it carried.
     """
 
     holder: Holder
@@ -70,7 +71,7 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The open sessions of a server, longest idle first."""
+    """The open sessions of a server, the longest idle first."""
 
     most: int
     _open: dict[Session, None] = field(default_factory=dict[Session, None])
@@ -83,10 +84,10 @@ class Sessions:
         return iter([*self._open])
 
     async def add(self, session: Session) -> None:
-        """Count a new session, and end others where there are too many.
+        """Count a new session, and end others if there are too many.
 
         Raises:
-            LimitExceededError: Something is being answered in every one that could end.
+            LimitExceededError: A message is being answered in every session that could end.
         """
         while (surplus := self._list_surplus(session.holder)) is not None:
             idlest = next((each for each in surplus if not each.answering), None)
@@ -100,7 +101,7 @@ class Sessions:
         self._open[session] = None
 
     def name(self, session: Session, id: str) -> None:
-        """Note a session's id, which it has as soon as it is open."""
+        """Note the id of a session, which it gets when it is open."""
         self._by_id.setdefault(id, session)
 
     def is_named(self, session: Session) -> bool:
@@ -108,23 +109,23 @@ class Sessions:
         return session in self._by_id.values()
 
     def find(self, id: str) -> Session | None:
-        """Return the session of an id."""
+        """Return the session that has an id."""
         return self._by_id.get(id)
 
     def find_version(self, id: str) -> str | None:
-        """Return the protocol revision of a session; `None` where it is not known."""
+        """Return the protocol revision of a session; `None` if it is not known."""
         session = self._by_id.get(id)
         return session.version if session is not None else None
 
     def remove(self, session: Session) -> None:
-        """Forget a session; one that is not known may be removed."""
+        """Forget a session, if it is known."""
         self._open.pop(session, None)
         for id in [id for id, each in self._by_id.items() if each is session]:
             del self._by_id[id]
 
     @contextmanager
     def use(self, session: Session) -> Generator[None]:
-        """Keep a session from ending for as long as a message of it is being answered."""
+        """Keep a session from being ended while one of its messages is being answered."""
         session.answering += 1
         try:
             yield
@@ -135,7 +136,7 @@ class Sessions:
                 self._open[session] = None
 
     def _list_surplus(self, holder: Holder) -> list[Session] | None:
-        """Return the sessions of which one must end before this caller opens another; `None` where there is room."""
+        """Return the sessions of which one must end before this caller opens another; `None` if there is room."""
         own = [each for each in self._open if each.holder == holder]
         if len(own) >= max(1, int(self.most * AGENT_SHARE)):
             return own
@@ -150,12 +151,13 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class SessionLimit:
-    """Passes on what belongs to sessions of streamable HTTP, and counts them.
+    """Passes on the requests of streamable HTTP, and counts its sessions.
 
     Attributes:
         app: Gives sessions their ids and answers in them.
         identify: Returns who sent a request.
-        read_version: Returns the protocol revision that an opening request asks for, where it asks.
+        read_version: Returns the protocol revision that a request asks for when it opens a session; `None` if it does
+            not ask.
     """
 
     app: ASGIApp
@@ -166,7 +168,7 @@ class SessionLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request.
 
-        It may be refused: it would open a session, and all of its caller's are busy.
+        It is refused if it would open a session beyond the limit and every session that could end is busy.
         """
         headers = Headers(scope=scope)
         id = headers.get(SESSION_ID)
@@ -181,7 +183,7 @@ class SessionLimit:
     async def _go_on(self, id: str, scope: Scope, receive: Receive, send: Send) -> None:
         session = self.sessions.find(id)
         if session is None or scope["method"] != "POST":
-            # A stream that only listens does not keep a session from being the longest idle one.
+            # A stream that only listens does not count as use: the session may still be the longest idle one.
             await self.app(scope, receive, _watch(send, lambda start: self._forget(session, scope, start)))
             return
         with self.sessions.use(session):
@@ -236,7 +238,7 @@ class SessionLimit:
 
 
 def _watch(send: Send, note: Callable[[Message], None]) -> Send:
-    """Return a `send` that shows how each answer starts."""
+    """Return a `send` that passes the start of each answer to `note`."""
 
     async def send_watched(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,8 +1,8 @@
-"""HTTP on the wire, with an end to everything that a client may leave undone.
+"""HTTP on the wire, with a deadline for everything that a client may leave unfinished.
 
 uvicorn waits for ever for the rest of a request, and for a client that does not read its answer. Here headers, bodies
-and unread answers have deadlines, and connections are counted. Streams of events are no exception: their request is
-complete, and their answer moves as long as somebody reads it.
+and unread answers have deadlines, and connections are counted. Event streams need no exception: their request is
+complete, and their answer makes progress as long as somebody reads it.
 """
 
 from __future__ import annotations
@@ -41,30 +41,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SPARE_FILES = 128
-"""Files that are open beside connections that count: the store's, the model's, other services', and those of
+"""Open files beside those of the connections that are counted: those of the store, the model and other services, and of
 connections that were just accepted or dropped."""
 
 ACCEPTED_TOGETHER = 32
-"""Connections that the event loop accepts before it looks whether there is room for them."""
+"""Connections that the event loop accepts in one go, before there is a check whether there is room for them."""
 
 KNOCKING = 2048
-"""Connections that the system keeps waiting to be accepted."""
+"""Most connections that the system keeps waiting to be accepted."""
 
 DRAIN_SECONDS = 1.5
-"""How long requests that are being answered may take once the server is told to stop, whatever an engine does: clients
-kill a server that takes more than two seconds to end."""
+"""How long requests in progress may still take once the server is told to stop, whatever an engine does: clients kill a
+server that takes more than two seconds to end."""
 
 Part: TypeAlias = Literal["headers", "body"]
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """In seconds.
+    """How long a client may take, in seconds.
 
     Attributes:
-        headers: From the first byte of a request, or from the connection's begin, to the end of its headers.
-        body: From there to its end.
-        write: Without any progress, while there is something to send.
+        headers: From the first byte of a request, or the start of the connection, to the end of the headers.
+        body: From the end of the headers to the end of the request.
+        write: Without any progress while there is data to send.
     """
 
     headers: float
@@ -73,7 +73,7 @@ class Deadlines:
 
 
 class GuardedProtocol(H11Protocol):
-    """One connection: uvicorn's, with deadlines, and counted."""
+    """One connection of uvicorn's, with deadlines, and counted."""
 
     def __init__(
         self,
@@ -91,24 +91,24 @@ class GuardedProtocol(H11Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
         self._awaited: Part | None = None
         self.holder: Holder | None = None
-        self.is_cut_off = False  # whether this side ended a request that was not whole
+        self.is_cut_off = False  # whether this side ended an incomplete request
 
     @property
     def address(self) -> str:
-        """The other end's address; empty for a socket without one."""
+        """The address of the other end; empty for a socket without one."""
         return self.client[0] if self.client else ""
 
     @property
     def is_answering(self) -> bool:
-        """Whether a whole request of it is being answered."""
+        """Whether a complete request is being answered on it."""
         cycle = self._get_cycle()
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def claim(self, holder: Holder) -> None:
-        """Let a caller hold it.
+        """Make a caller its holder.
 
         Raises:
-            LimitExceededError: The caller holds its share already.
+            LimitExceededError: The caller already holds its share.
         """
 
         def take() -> None:
@@ -121,9 +121,10 @@ class GuardedProtocol(H11Protocol):
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, unless there are too many."""
+        """Begin, unless there are too many connections."""
         super().connection_made(cast("asyncio.Transport", GatheringTransport(transport, self.loop)))
-        # Whatever is not sent at once tells so, also what is left when the connection is closed.
+        # So `pause_writing` is called whenever something is not sent at once, including what is left when the
+        # connection is closed.
         transport.set_write_buffer_limits(high=0)
         if self._all.add(self):
             self._await("headers")
@@ -131,14 +132,14 @@ class GuardedProtocol(H11Protocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End, whoever ended it."""
+        """Clean up, whichever side ended the connection."""
         self._all.remove(self)
         self._await(None)
         self._stop_write_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Process the data received."""
         self._all.touch(self)
         super().data_received(data)
         self._look()
@@ -149,7 +150,7 @@ class GuardedProtocol(H11Protocol):
         self._look()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, which uvicorn has put in the log."""
+        """Refuse data that is not HTTP, which uvicorn has logged."""
         self.is_cut_off = True
         super().send_400_response(msg)
 
@@ -165,12 +166,12 @@ class GuardedProtocol(H11Protocol):
         super().resume_writing()
 
     def _get_cycle(self) -> RequestResponseCycle | None:
-        return self.cycle  # there is none before the first request, whatever its type says
+        return self.cycle  # `None` before the first request, although its type does not say so
 
     def _look(self) -> None:
-        """Wait for what is missing of a request, if it has begun."""
+        """Set the deadline for the missing part of a request, if one has begun."""
         if self.conn.their_state is h11.IDLE:
-            # Blank lines stop uvicorn's own timer between requests and begin none.
+            # Blank lines stop uvicorn's own timer between requests, but do not begin a request.
             is_due = self.conn.trailing_data[0] or self.timeout_keep_alive_task is None
             self._await("headers" if is_due else None)
         else:
@@ -192,7 +193,7 @@ class GuardedProtocol(H11Protocol):
 
     def _give_up(self, part: Part, seconds: float) -> None:
         if self.flow.read_paused:
-            self._start(part)  # it is the application that does not read
+            self._start(part)  # the application is not reading, so the client is not at fault
             return
         self.is_cut_off = True
         logger.info("request cut off", extra={"address": self.address, "part": part, "seconds": seconds})
@@ -230,7 +231,7 @@ class GuardedProtocol(H11Protocol):
 
 
 class GuardedServer(uvicorn.Server):
-    """uvicorn's server, for a listener that many knock at together."""
+    """uvicorn's server, with a queue for many clients that connect at the same time."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
@@ -270,7 +271,7 @@ def _build_protocol(settings: Settings) -> Callable[..., GuardedProtocol]:
 
 
 def allow_files(number: int) -> int:
-    """Let the process open at least `number` files, if the system permits, and return how many it may open."""
+    """Allow the process to open at least `number` files, if the system permits, and return how many it may open."""
     if sys.platform == "win32":
         return number
     import resource

@@ -1,4 +1,4 @@
-"""The desk of this machine: serves the clients of one data folder and one choice of settings over a local socket.
+"""A desk of this machine: serves the clients that share a data folder and settings over a local socket.
 
-This side of what `refdesk.forwarder` describes. `__main__` is the process that forwarders start.
+This is the server's side of what `refdesk.forwarder` describes. `__main__` is the process that forwarders start.
 """

@@ -1,6 +1,6 @@
-"""The process of a desk: takes its place and listens before it imports anything heavy, so clients find it at once.
+"""The process of a desk. It takes its place and listens before it imports anything heavy, so clients find it at once.
 
-The arguments are the desk's key and the names of the toolsets; the settings are those of the environment.
+The arguments are the desk's key and the names of the toolsets; the settings come from the environment.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from refdesk.forwarder.rendezvous import Found, Place, UnusableError
 from refdesk.server.local import listening, log_file
 
 TAKEOVER_SECONDS = 60.0
-"""How long the desk before may take to finish what it answers."""
+"""How long the previous desk may take to finish its requests."""
 
 REFUSE_SECONDS = 2.0
 
 
 def main() -> None:
-    """Serve until nobody has asked for long enough; end at once where a desk runs already."""
+    """Serve until nobody has needed the desk for long enough; end at once if a desk is already running."""
     key, *names = sys.argv[1:]
     place = rendezvous.open_known_place(identity.find_home(), key)
     log_file.open_log(place.path(".log"))
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _serve(place: Place, lock: FileLock, listener: socket.socket, names: list[str]) -> None:
-    gc.disable()  # what is imported stays: looking through it again and again is a tenth of the start
+    gc.disable()  # imported objects stay: scanning them repeatedly takes a tenth of the start
     from refdesk import errors
 
     try:
@@ -63,7 +63,7 @@ def is_on_loopback() -> bool:
 
 
 def refuse(listener: socket.socket, place: Place, message: str) -> None:
-    """Say to those who wait already why nobody is served."""
+    """Tell clients that are already waiting why nobody is served."""
     listener.setblocking(True)
     listener.settimeout(REFUSE_SECONDS)
     try:

@@ -1,4 +1,5 @@
-"""A server over HTTP is the desk of its data folder and settings too: it opens the local socket beside its port."""
+"""Makes a server over HTTP the desk of its data folder and settings too: it opens the local socket in addition to its
+port."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Beside:
         self._finished = anyio.Event()
 
     async def run(self) -> None:
-        """Take the place of the desk that clients started, if one runs, and serve those clients; or say why not."""
+        """Replace the desk that clients started, if one runs, and serve those clients; or log why that is not
+        possible."""
         try:
             await self._serve()
         except (UnusableError, OSError) as error:
@@ -50,7 +52,7 @@ class Beside:
             self._finished.set()
 
     async def finish(self) -> None:
-        """Answer what local clients have asked, and let go of them."""
+        """Answer the pending requests of local clients, and let go of the clients."""
         if self._service is not None:
             self._service.end("the server ends")
             with anyio.move_on_after(FINISH_SECONDS):
@@ -75,7 +77,7 @@ class Beside:
 
 
 def _take_over(place: Place, lock: FileLock) -> bool:
-    """Return whether the desk that runs gave its place up, as those do that clients started."""
+    """Return whether the running desk gave up its place, as desks that clients started do."""
     found = place.find()
     if found is not None and found.kind == KIND:
         return False

@@ -1,4 +1,4 @@
-"""Who is at the other end of a local connection, as its forwarder says; settings of one never serve another."""
+"""The client at the other end of a local connection, as its forwarder describes it; its settings apply to it alone."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class LocalCaller:
     """A client of the desk.
 
     Attributes:
-        settings: The desk's, with the client's own org, agent, tools and era.
-        pid: Its forwarder.
+        settings: The desk's settings, with the client's own org, agent, tools and era.
+        pid: The process id of its forwarder; 0 if it did not say.
     """
 
     settings: Settings
@@ -36,10 +36,10 @@ class LocalCaller:
 
 
 def read_caller(settings: Settings, toolsets: Sequence[Toolset], said: Mapping[str, Any], unnamed: str) -> LocalCaller:
-    """Return the caller that a greeting names; `unnamed` is its agent where it names none.
+    """Return the caller that a greeting names; its agent is `unnamed` if the greeting names none.
 
     Raises:
-        ConfigurationError: What it says is no setting's value.
+        ConfigurationError: The greeting contains an invalid value of a setting.
     """
     own = {
         "org": said.get("org") or "local",

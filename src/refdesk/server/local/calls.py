@@ -1,4 +1,4 @@
-"""What the desk tells forwarders of its tools, so that they know what to do when it ends during a call."""
+"""What the desk tells forwarders about its tools, so that they know what to do if it ends during a call."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TOKEN = "client_token"
 
 
 def describe_calls(offered: Iterable[tuple[Toolset, Sequence[Operation]]]) -> dict[str, object]:
-    """Return which of the tools that are offered change nothing, which take an idempotency key, and what to answer for
-    each of the others."""
+    """Return which of the offered tools change nothing, which take an idempotency key, and what to answer for each tool
+    that writes if it is unknown whether a call was carried out."""
     reads, keyed, unsure = list[str](), dict[str, str](), dict[str, object]()
     for toolset, operations in offered:
         looks = [operation.name for operation in operations if operation.effects.read_only]
@@ -29,7 +29,7 @@ def describe_calls(offered: Iterable[tuple[Toolset, Sequence[Operation]]]) -> di
 
 
 def describe_failure(error: errors.RefdeskError) -> dict[str, object]:
-    """Return an error as the command line is answered it."""
+    """Return an error in the form in which the command line receives it."""
     return {"failed": {"type": type(error).__name__, "message": error.message, "details": error.details}}
 
 
@@ -39,7 +39,7 @@ def _find_key(operation: Operation) -> str | None:
 
 
 def _describe_unsure(toolset: Toolset, operation: Operation, reads: Sequence[str]) -> dict[str, Any]:
-    """Return the result, as MCP has it, of a call that may have been carried out or not."""
+    """Return the MCP result of a call that may or may not have been carried out."""
     key = _find_key(operation)
     with_key = f" With a {key} it would have been repeated for you." if key else ""
     error = errors.WorldError(

@@ -1,4 +1,4 @@
-"""A connection as the lines that come over it, and what of them is not answered yet."""
+"""Reads and writes the lines of a connection, and tracks which requests are not answered yet."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import socket
 
 MOST_AHEAD = 131_072
-"""Bytes: so much is read before somebody wants it, or as much more as one line needs."""
+"""Bytes that are read ahead; more if a single line needs more."""
 
 
 class Lines(asyncio.Protocol):
     """Reads lines from a connection for one task, and writes whole lines to it for any.
 
-    What comes is taken by the event loop itself and what goes is sent at once: for each line a stream that waits until
-    it can be read or written costs as much as storing a note does.
+    The event loop itself delivers data that arrives, and data that is written is sent at once: a stream that waits, for
+    each line, until it can read or write costs as much per line as storing a note.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -41,9 +41,9 @@ class Lines(asyncio.Protocol):
         self._room.set()
 
     async def next(self) -> bytes | None:
-        """Return the next line without its end, or `None` when there is none any more.
+        """Return the next line without its newline, or `None` if there are no more.
 
-        Of a line that is longer than a message may be, its beginning is returned, which is none.
+        For a line that is longer than a message may be, an empty line is returned, which is not a message.
         """
         while not self._is_let_go:
             end = self._buffer.find(b"\n", self._searched)
@@ -68,14 +68,15 @@ class Lines(asyncio.Protocol):
         return None
 
     def let_go(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
         self._is_let_go = True
         self._wake()
 
     async def write(self, line: bytes) -> None:
-        """Write a line that has its end, whole even for a task that is cancelled; return when the system has it.
+        """Write a line that includes its newline; return once the system has it. It is written whole even if the task
+        is cancelled.
 
-        What nobody reads any more is dropped.
+        If the connection is gone, the line is dropped.
         """
         if self._transport is not None and not self._is_gone:
             self._transport.write(line)
@@ -90,7 +91,7 @@ class Lines(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.BaseProtocol`."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(0)  # whoever writes waits for whoever does not read
+        self._transport.set_write_buffer_limits(0)  # writers wait for a client that does not read
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
@@ -100,7 +101,7 @@ class Lines(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """See `asyncio.Protocol`; what was asked before is still answered."""
+        """See `asyncio.Protocol`; earlier requests are still answered."""
         self._has_ended = True
         self._wake()
         return True
@@ -120,7 +121,7 @@ class Lines(asyncio.Protocol):
         self._room.set()
 
     async def _wait(self) -> None:
-        """Return when more has come, or nothing comes any more."""
+        """Return when more data has arrived, or none will."""
         assert self._transport is not None
         if not self._transport.is_reading() and not self._transport.is_closing():
             self._transport.resume_reading()
@@ -137,7 +138,7 @@ class Lines(asyncio.Protocol):
 
 @asynccontextmanager
 async def open_lines(connection: socket.socket, most_bytes: int) -> AsyncGenerator[Lines]:
-    """Yield the lines of a connection that was accepted, which is closed once all is written; raises OSError."""
+    """Yield the lines of an accepted connection; on exit, close it once everything is written. Raises OSError."""
     try:
         _, lines = await asyncio.get_running_loop().connect_accepted_socket(lambda: Lines(most_bytes), connection)
     except BaseException:
@@ -152,8 +153,8 @@ async def open_lines(connection: socket.socket, most_bytes: int) -> AsyncGenerat
 class Session:
     """The lines of one client as texts, until it leaves or the desk lets go of it.
 
-    A desk that lets go reads nothing more, but answers what it has read; then it says how far that was, so that the
-    client's forwarder knows what the next desk has to be asked.
+    A desk that lets go reads nothing more, but answers what it has read. Then it says how many lines it has read, so
+    that the client's forwarder knows what to send to the next desk.
     """
 
     def __init__(self, lines: Lines, most_seconds: float) -> None:
@@ -170,12 +171,12 @@ class Session:
             await self._settle()
 
     def let_go(self) -> None:
-        """Read nothing more from the client."""
+        """Stop reading from the client."""
         self._is_let_go = True
         self._lines.let_go()
 
     def note(self, value: object) -> None:
-        """Take down a message of the client's."""
+        """Note a message from the client."""
         message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         method, params = message.get("method"), message.get("params")
         if method == "notifications/cancelled" and isinstance(params, dict):
@@ -204,7 +205,7 @@ class Session:
 
 
 def _decode(line: bytes) -> str:
-    """Return a line as text, or an empty one, which is no message, when it is not UTF-8."""
+    """Return a line as text; an empty text, which is not a message, if it is not UTF-8."""
     try:
         return line.decode()
     except UnicodeDecodeError:

@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from refdesk.server.console.tickets import Tickets
 
 LIFE = timedelta(hours=12)
-"""How long the key of a link opens the console."""
+"""How long the key that a link gives access with is valid."""
 
 AGENT = "console"
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Where the console is, and how one gets in.
+    """Where the console is, and how to get in.
 
     Attributes:
-        url: The server's.
-        tickets: Those of its console; `None` where callers need no key.
+        url: The server's URL.
+        tickets: The tickets of the console; `None` if callers need no key.
     """
 
     url: str
     tickets: Tickets | None = None
 
     async def make(self, desk: Desk) -> str:
-        """Return an address that opens the console once, signed in as the local user for `LIFE`.
+        """Return a URL that opens the console once, signed in as the local user for `LIFE`.
 
         Raises:
-            RefdeskError: No key can be made; the store cannot be written.
+            RefdeskError: No key can be created, because the store cannot be written to.
         """
         if self.tickets is None:
             return f"{self.url}/"
         ring = (await desk.get_base()).keys
         caller = local_principal(desk.settings, desk.toolsets, AGENT)
         until = ring.clock.now() + LIFE
-        scopes = sorted(caller.scopes | {ADMIN_SCOPE})  # whoever asks here has the command line, too
+        scopes = sorted(caller.scopes | {ADMIN_SCOPE})  # whoever asks for a link has the command line too
         _, secret = await ring.create(org=caller.org, agent=caller.agent, scopes=scopes, expires_at=until)
         return f"{self.url}{SIGN_IN}?{urlencode({'ticket': self.tickets.issue(secret)})}"

@@ -1,4 +1,5 @@
-"""Where a desk listens: a Unix socket beside its other files, or a port on loopback where there are none."""
+"""Where a desk listens: on a Unix socket beside its other files, or on a loopback port if the system has no such
+sockets."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ BACKLOG = 512
 
 
 def listen(place: Place, *, on_loopback: bool) -> tuple[socket.socket, str | int]:
-    """Return a socket that listens, and its address; call it as the holder of the life lock.
+    """Return a listening socket and its address; the caller must hold the life lock.
 
     Raises:
-        UnusableError: The system has no such socket, or refuses it.
+        UnusableError: The system does not support the socket, or refuses it.
     """
     try:
         if on_loopback or not hasattr(socket, "AF_UNIX"):
@@ -36,7 +37,7 @@ def listen(place: Place, *, on_loopback: bool) -> tuple[socket.socket, str | int
 
 
 def _choose_socket_path(place: Place) -> str:
-    """Return a path that is short enough for a socket: beside the other files, or in a folder of this user's."""
+    """Return a path that is short enough for a socket: beside the desk's other files, or in a folder of this user."""
     name = f"{place.key}-{os.getpid()}.sock"
     path = os.path.join(place.folder, name)
     if len(os.fsencode(path)) <= rendezvous.MOST_SOCKET_PATH or os.path.isdir(rendezvous.DESCRIPTORS):
@@ -55,7 +56,7 @@ def _choose_socket_path(place: Place) -> str:
 
 
 def _clear(place: Place, path: str) -> None:
-    """Remove the sockets that desks of this place left when they were killed."""
+    """Remove the sockets that earlier desks of this place left behind when they were killed."""
     folder = os.path.dirname(path)
     for name in os.listdir(folder):
         if name.startswith(f"{place.key}-") and name.endswith(".sock"):

@@ -1,4 +1,5 @@
-"""The log of a desk that clients started, where its stdout and stderr lead: one file, and one before it."""
+"""The log of a desk that clients started, to which its stdout and stderr are redirected: one file, and the one before
+it."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ MOST_BYTES = 4_000_000
 
 
 def open_log(path: str, most_bytes: int = MOST_BYTES) -> None:
-    """Let stdout and stderr lead to the log; one that is full gives way to a new one, and replaces the one before it.
+    """Redirect stdout and stderr to the log; rotate a full log first, replacing the one before it.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The log cannot be written.
     """
     if _measure(path) > most_bytes:
         os.replace(path, f"{path}.old")

@@ -1,4 +1,4 @@
-"""Keeps a desk small: gives memory back when it is much, or when nobody has called for long."""
+"""Keeps a desk small: gives memory back when it uses much, or when nobody has called for a while."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ if TYPE_CHECKING:
     from refdesk.core.background.quiet import Quiet
 
 MUCH_BYTES = 230_000_000
-"""From so much on it is given back whoever calls: what is less serves the next search. Below the 300 MB that a desk is
-to take with 100,000 notes, by what a few searches bring in until the next look."""
+"""Above this, memory is given back even while calls come in; below, it serves the next search. It is lower than the 300
+MB that a desk may take with 100,000 notes, by what a few searches bring in until the next check."""
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether there is anything to give back."""
+"""How often to check whether there is anything to give back."""
 
 WORK_SECONDS = 0.02
-"""So much of the processor's time since the last look is work, which leaves memory and touches pages of the index."""
+"""Processor time since memory was last given back above which there has been work, which leaves free memory behind and
+touches pages of the index."""
 
 REST_SECONDS = 60.0
-"""Whoever has not called for so long is not likely to search next."""
+"""After this long without a call, a search is not likely to come next."""
 
 CALLS_SECONDS = 0.5
-"""So long calls may read of the index before that is given back, where it is much. Given back more often, it is read
-again by the next search, and `benchmarks.desk` shows no less memory for that."""
+"""How long calls may read from the index before its pages are given back, if memory use is high. If they were given
+back more often, the next search would read them again, and `benchmarks.desk` would show no less memory."""
 
 SLICE_SECONDS = 0.01
-"""So long background work may read of the index before that is given back: some tens of megabytes. One search for what
-is like a long note reads a third of an index, which comes back from the system's cache as quickly as it is read."""
+"""How long background work may read from the index before its pages are given back: some tens of megabytes. One search
+for documents similar to a long note reads a third of an index, which comes back from the system's cache as quickly as
+it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,10 @@ class MemoryKeeper:
     """Gives memory back; `run` it as a background task.
 
     Attributes:
-        quiet: Tells when nobody calls, and when background work goes on.
-        much_bytes: So much, in bytes, is much.
-        rest_seconds: After so long without a call whatever is free is given back, however little it is.
-        look_seconds: How often it is looked, whether anybody calls or not.
+        quiet: Knows when nobody calls, and when background work is in progress.
+        much_bytes: Resident memory, in bytes, above which memory is given back even while calls come in.
+        rest_seconds: After this long without a call, all free memory is given back, however little it is.
+        look_seconds: How often to check, whether anybody calls or not.
     """
 
     quiet: Quiet
@@ -78,7 +80,7 @@ class MemoryKeeper:
     async def _follow_work(self) -> None:
         while True:
             await self.quiet.wait_for_work()
-            await anyio.sleep(SLICE_SECONDS)  # what ends sooner has read little
+            await anyio.sleep(SLICE_SECONDS)  # work that ends sooner has read little
             while self.quiet.at_work:
                 self._give_back_pages()
                 await anyio.sleep(SLICE_SECONDS)

@@ -1,4 +1,4 @@
-"""Runs a desk that has its place already, until nobody needs it."""
+"""Runs a desk that already has its place, until nobody needs it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from refdesk.settings import Settings
 
 LOG_SECONDS = 60.0
-"""How often the length of the log is looked at."""
+"""How often the size of the log is checked."""
 
 
 def serve(place: Place, lock: FileLock, listener: socket.socket, names: Sequence[str]) -> None:
-    """Serve whoever connects, until nobody has for long enough.
+    """Serve clients until none has been connected for long enough.
 
     Raises:
         RefdeskError: The settings are wrong; nobody was served.
@@ -64,7 +64,7 @@ async def _serve(
 
 
 async def _end_at_signal(service: LocalService, scope: anyio.CancelScope) -> None:
-    """Finish what is being answered at the first signal; end at once at the second."""
+    """At the first signal, finish the requests in progress; at the second, end at once."""
     if sys.platform == "win32":
         return
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -82,7 +82,8 @@ async def _keep_log_small(path: str) -> None:
 
 
 def _allow_many_files() -> None:
-    """Let every client have its socket: the usual limit is for programs with few."""
+    """Raise the limit on open files, so that every client can have its socket: the usual limit is for programs with
+    few."""
     try:
         import resource
     except ImportError:

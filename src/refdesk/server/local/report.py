@@ -1,4 +1,4 @@
-"""What a data folder holds and how it fares, as `refdesk status` shows it: sizes, freshness, jobs, failures."""
+"""The contents and condition of a data folder, as `refdesk status` shows them: sizes, freshness, jobs, failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ORGS = 5
 
 
 async def report(desk: Desk) -> dict[str, Any]:
-    """Return what there is to know of what a desk keeps, as JSON values; never raises for what is wrong with it."""
+    """Return a report on a desk and its data, as JSON values; problems with the store do not make it raise."""
     found: dict[str, Any] = {"sizes": measure_files(desk.settings), "health": (await desk.get_health()).to_json()}
     with suppress(errors.RefdeskError):
         base = await desk.get_base()
@@ -62,7 +62,8 @@ def _describe(state: SyncState) -> dict[str, Any]:
 
 
 def measure_files(settings: Settings) -> dict[str, int]:
-    """Return the bytes of the store's file with what belongs to it, and of the whole data folder; 0 where none is."""
+    """Return the bytes of the store's file with those that belong to it, and of the whole data folder; 0 if there is
+    none."""
     from refdesk.factories.stores import find_file
 
     file = find_file(settings.store_url)

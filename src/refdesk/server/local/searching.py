@@ -1,4 +1,4 @@
-"""Searches for the command line, whose filters are texts: only the table of operations says how they are read."""
+"""Searches for the command line, whose filters are texts; the operation table says how to convert them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
     from refdesk.model import Principal
 
 MOST_EMBEDDED = 100
-"""So many documents without vectors are embedded first where nothing else does it: who waits is a person."""
+"""Most documents without vectors that are embedded before a search, if nothing else does it: a person is waiting."""
 
 _NO_FILTERS = frozenset({"query", "limit", "top_k", "offset", "semantic", "filters"})
 
 
 async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `value` of a search's answer, and the `meta` that goes beside it.
+    """Return the `value` of a search's answer, and the `meta` that accompanies it.
 
     Args:
-        desk: Which one searches.
+        desk: The desk that searches.
         principal: Who asks.
-        arguments: The `names` of toolsets, none for all; `filters`, each as `NAME=VALUE`; `patienceMs`, the deadline of
-            a search over several where none is given; and by the names that most searches have for it, what is given.
+        arguments: The `names` of toolsets, empty for all; `filters`, each as `NAME=VALUE`; `patienceMs`, the default
+            deadline of a search over several toolsets; and the given arguments, by the names that most searches have
+            for them.
 
     Raises:
-        RefdeskError: The search does not take what is given, it refused, or it failed.
+        RefdeskError: The search does not take the given arguments, or it refused or failed.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     names, filters, patience = (given.pop(name, None) for name in ("names", "filters", "patienceMs"))
@@ -58,9 +59,9 @@ async def search(desk: Desk, principal: Principal, arguments: Mapping[str, Any])
 
 
 async def _embed_few(desk: Desk) -> int:
-    """Embed what has no vectors, if that is little, as nobody does it in the background; return how much is left.
+    """Embed documents without vectors if they are few, as nothing does so in the background; return how many are left.
 
-    Keyword search still answers where that cannot be done, and says so itself.
+    If that is not possible, keyword search still answers, and says so itself.
     """
     behind = 0
     for base in (await desk.get_base()).each():
@@ -74,7 +75,7 @@ async def _embed_few(desk: Desk) -> int:
 
 
 async def _count_waiting(indexer: Indexer) -> int:
-    """Return how many documents have no vectors, those that could not be embedded aside."""
+    """Return how many documents have no vectors, not counting those that could not be embedded."""
     pending = await indexer.count_pending()
     return max(0, pending - len(await indexer.list_failures())) if pending else 0
 
@@ -111,7 +112,7 @@ def _refuse(wrong: object, reason: str) -> None:
 
 
 def _find_widest(toolsets: Sequence[Toolset]) -> Operation | None:
-    """Return the search over all toolsets, which comes after theirs, or that of the only one."""
+    """Return the search over all toolsets, which comes after the toolsets' own, or the search of the only toolset."""
     return next(filter(None, map(find_search, reversed(toolsets))), None)
 
 
@@ -121,10 +122,10 @@ def find_search(toolset: Toolset) -> Operation | None:
 
 
 def fit_search(operation: Operation, arguments: Mapping[str, object], filters: Sequence[str]) -> dict[str, object]:
-    """Return what a search is asked: the arguments, by the names that it has for them, and the filters.
+    """Return the arguments of a search, under the names that it has for them, with the filters.
 
     Raises:
-        InvalidInputError: A filter is no pair, or the search has none of that name.
+        InvalidInputError: A filter is not a pair, or the search has no filter of that name.
     """
     known = _find_filters(operation)
     for pair in filters:
@@ -139,7 +140,7 @@ def fit_search(operation: Operation, arguments: Mapping[str, object], filters: S
 
 
 def _is_semantic(operation: Operation, wanted: bool | None) -> bool:
-    """Return whether a search needs the model: as it was wanted, else as it is by default."""
+    """Return whether a search needs the embedding model: as requested, or else by default."""
     choice: dict[str, Any] | None = _get_schema(operation)["properties"].get("semantic")
     if choice is None:
         return not operation.effects.open_world
@@ -147,14 +148,15 @@ def _is_semantic(operation: Operation, wanted: bool | None) -> bool:
 
 
 def _find_filters(operation: Operation) -> Mapping[str, Any]:
-    """Return the schemas of what narrows a search: its `filters`, or its own arguments where it has none."""
+    """Return the schemas of a search's filters: those in its `filters`, or its own arguments if it has no such
+    field."""
     properties = _get_schema(operation)["properties"]
     own = {name: schema for name, schema in properties.items() if name not in _NO_FILTERS}
     return properties.get("filters", {}).get("properties", own)
 
 
 def _gather(operation: Operation, pairs: Iterable[str]) -> dict[str, object]:
-    """Return the arguments that filters make; a list gathers its values."""
+    """Return the arguments that the filters stand for; repeated filters of a list type are gathered in one list."""
     known, gathered = _find_filters(operation), dict[str, Any]()
     for pair in pairs:
         name, _, value = pair.partition("=")

@@ -1,4 +1,5 @@
-"""Serves a desk over a local socket: MCP to each client, single calls to the command line, and what operators ask."""
+"""Serves a desk over a local socket: MCP for each client, single calls for the command line, and the commands of
+operators."""
 
 from __future__ import annotations
 
@@ -39,17 +40,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""How often a desk looks whether it is still wanted, and its files still there."""
+"""How often a desk checks whether it is still wanted, and its files are still there."""
 
 HELLO_BYTES = 1_000_000
 HELLO_SECONDS = 10.0
 GRACE_SECONDS = 5.0
-"""How much longer than a request may take the desk waits for those it has read, when it lets go of its clients."""
+"""How much longer than the time limit of a request a desk that lets go of its clients waits for requests it has
+read."""
 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """Somebody who is served."""
+    """A client that is being served."""
 
     caller: callers.LocalCaller
     session: Session
@@ -57,7 +59,7 @@ class Client:
     name: str = ""
 
     def describe(self) -> dict[str, object]:
-        """Return what `refdesk status` shows of it."""
+        """Return what `refdesk status` shows of the client."""
         shown: dict[str, object] = {"pid": self.caller.pid, "client": self.name, "agent": self.caller.principal.agent}
         return shown | {"org": self.caller.principal.org, "since": self.since, "calls": len(self.session.open_calls)}
 
@@ -68,9 +70,9 @@ class LocalService:
 
     Attributes:
         lock: Held for as long as this process is the desk of its place.
-        kind: `desk`, or `http` where the process serves over HTTP too and outlives its local clients.
-        links: To its console, where the process serves over HTTP too.
-        idle_seconds: How long it may be without a client before it ends; `None` for ever.
+        kind: `desk`, or `http` if the process serves over HTTP too and outlives its local clients.
+        links: Makes links to its console, if the process serves over HTTP too.
+        idle_seconds: How long the desk may be without a client before it ends; `None` if it never does.
     """
 
     desk: Desk
@@ -87,7 +89,7 @@ class LocalService:
     _servers: dict[tuple[str, ...], Server[Any]] = field(default_factory=dict[tuple[str, ...], "Server[Any]"])
 
     async def run(self, listener: socket.socket) -> None:
-        """Serve until nobody has needed the desk for long enough, or somebody asks it to end."""
+        """Serve until nobody has needed the desk for long enough, or it is to end."""
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as connections:
                 memory.keep_what_is_loaded()
@@ -105,11 +107,11 @@ class LocalService:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it lets go of its clients."""
+        """Whether the desk is letting go of its clients."""
         return self._let_go.is_set()
 
     def end(self, reason: str) -> None:
-        """Serve nobody new, answer what was read, and let go of every client."""
+        """Accept no new clients, answer the requests that were read, and let go of every client."""
         if not self._let_go.is_set():
             logger.info("the desk ends", extra={"reason": reason, "clients": len(self._clients)})
             self._let_go.set()
@@ -143,7 +145,7 @@ class LocalService:
         if said.get("ask") == "serve" and _is_newer(str(said.get("version"))):
             self.end(f"a client of version {said.get('version')} takes over")
         if self._let_go.is_set():
-            return  # unanswered: the client turns to the next desk
+            return  # without an answer: the client turns to the next desk
         self._asking += 1
         try:
             await self._answer_to(said, lines)
@@ -178,7 +180,7 @@ class LocalService:
                 raise errors.InvalidInputError("Nothing that a desk knows was asked.")
 
     async def _check_peer(self, connection: socket.socket, lines: Lines) -> None:
-        """Return when the other end is this user's; raises OSError when it is not."""
+        """Check that the other end belongs to this user; raise OSError if it does not."""
         if connection.family != socket.AF_INET:
             rendezvous.require_own(connection)
             return
@@ -210,7 +212,7 @@ class LocalService:
             self._clients.discard(client)
 
     def _get_server(self, tools: tuple[str, ...]) -> Server[Any]:
-        """Return the server that offers these tools; raises ConfigurationError when there is no such tool."""
+        """Return the server that offers these tools; raises ConfigurationError if there is no such tool."""
         if tools not in self._servers:
             self._servers[tools] = mcp.build_server(self.desk, callers.identify, tools)
         return self._servers[tools]
@@ -246,7 +248,7 @@ class LocalService:
         }
 
     async def _watch(self) -> None:
-        """End the desk when nobody has needed it for long enough, or its place was taken away."""
+        """End the desk when nobody has needed it for long enough, or its files were removed."""
         while not self._let_go.is_set():
             with anyio.move_on_after(min(LOOK_SECONDS, self.idle_seconds or LOOK_SECONDS)):
                 await self._let_go.wait()
@@ -268,7 +270,7 @@ async def _say(lines: Lines, said: Mapping[str, object]) -> None:
 
 
 def _find_name(message: object) -> str:
-    """Return the client's name, where a message says it."""
+    """Return the client's name if a message contains it, else an empty text."""
     match message:
         case {"method": "initialize", "params": {"clientInfo": {"name": str(name)}}}:
             return name

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def answer(desk: Desk, said: Mapping[str, Any], lines: Lines) -> None:
-    """Sync the toolset that is named; see `working.answer`."""
+    """Sync the toolset that the request names; see `working.answer`."""
 
     async def sync(note: Note) -> object:
         def tell(state: SyncProgress) -> None:
@@ -31,7 +31,7 @@ async def answer(desk: Desk, said: Mapping[str, Any], lines: Lines) -> None:
 
 
 def to_json(report: SyncReport) -> dict[str, Any]:
-    """Return what a sync did, changes left out: the changelog has them."""
+    """Return what a sync did, without the individual changes, which the changelog has."""
     return {
         "outcome": report.outcome,
         "kind": report.kind,

@@ -1,7 +1,7 @@
-"""What the command line has done that no operation does: learning many conversations, the versions of a skill, searches
-as people type them.
+"""Work for the command line that no operation does: learning many conversations, listing the versions of a skill,
+searches as people type them.
 
-The desk that runs does it, and where none does the process of the command, by the same functions.
+The running desk does it or, if there is none, the process of the command, with the same functions.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SKILLS = "skills"
 
 
 def advance_nothing() -> None:
-    """Show to nobody that one more thing is done."""
+    """Report progress to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done.
+    """A piece of work to do.
 
     Attributes:
         name: One of `WORKS`.
-        principal: Whose work it is.
-        arguments: As the work has them; plain JSON values.
+        principal: On whose behalf it is done.
+        arguments: The arguments of this kind of work, as plain JSON values.
         texts: Conversations, each with its `place` and its `text`.
-        advance: Called whenever one of them is done.
+        advance: Called whenever one of the conversations is done.
     """
 
     name: str
@@ -47,7 +47,8 @@ class Work:
 
 
 def can_do(desk: Desk, name: str, arguments: Mapping[str, Any]) -> bool:
-    """Return whether a desk does work of this name: it must have the toolsets that it is about, or that are named."""
+    """Return whether a desk can do work of this name: it must have the toolset that the work is about, or those that it
+    names."""
     if name not in WORKS:
         return False
     about, _ = WORKS[name]
@@ -56,10 +57,10 @@ def can_do(desk: Desk, name: str, arguments: Mapping[str, Any]) -> bool:
 
 
 async def do(desk: Desk, work: Work) -> object:
-    """Return what became of it, as plain JSON values.
+    """Do the work and return its result, as plain JSON values.
 
     Raises:
-        RefdeskError: It could not be done.
+        RefdeskError: The work could not be done.
     """
     return await WORKS[work.name][1](desk, work)
 
@@ -79,7 +80,8 @@ async def _learn(desk: Desk, work: Work) -> dict[str, Any]:
 
 
 async def _plan(desk: Desk, work: Work) -> dict[str, Any]:
-    """Return the skills that would be learned, the pairs that may be one, what is known, and what cannot be learned."""
+    """Return what would be learned: the skills, pairs of them that may be the same, what is known already or similar to
+    known skills, skills that may need splitting, and what cannot be learned."""
     from refdesk.toolsets.skills import batches
 
     async with _open_learner(desk, work) as (learner, context):
@@ -117,13 +119,13 @@ async def _open_learner(desk: Desk, work: Work) -> AsyncGenerator[tuple[Learner,
 
     context = await desk.get_context(work.principal, SKILLS)
     base = context.knowledge_base
-    # What is learned goes on record as it does where a client calls for it.
+    # What is learned is recorded in the audit log, as when a client calls the tool.
     store = audit.watch(base.store, base.clock, audit.make_actor(work.principal, "cli"), "create_skill", {})
     yield Learner(choose_language_model(desk.settings)), replace(context, knowledge_base=replace(base, store=store))
 
 
 async def _list_versions(desk: Desk, work: Work) -> list[dict[str, Any]]:
-    """Return every version of a skill, oldest first; none where there is no such skill."""
+    """Return every version of a skill, oldest first; none if there is no such skill."""
     from refdesk.toolsets.skills.queries import get_queries
 
     context = await desk.get_context(work.principal, SKILLS)
@@ -131,7 +133,7 @@ async def _list_versions(desk: Desk, work: Work) -> list[dict[str, Any]]:
 
 
 def _show_version(skill: Skill) -> dict[str, Any]:
-    """Return a version: its record as its contract writes it, how it reads, and its content without its counters."""
+    """Return a version: its record in the form of its contract, its text, and its content without counters."""
     from refdesk.server import answers
     from refdesk.toolsets.skills.models import to_skill_document
     from refdesk.toolsets.skills.versions import render_content, render_skill
@@ -145,13 +147,13 @@ def _show_version(skill: Skill) -> dict[str, Any]:
 
 
 async def _list_failures(desk: Desk, _: Work) -> list[dict[str, Any]]:
-    """Return what could not be embedded, of every org."""
+    """Return the documents of every org that could not be embedded."""
     indexers = await _get_indexers(desk)
     return [_show_failure(failure) for indexer in indexers for failure in await indexer.list_failures()]
 
 
 async def _retry(desk: Desk, _: Work) -> int:
-    """Let all of it be tried again; return how many documents that are."""
+    """Have all of them tried again; return how many documents that is."""
     return sum([await indexer.retry_failures() for indexer in await _get_indexers(desk)])
 
 
@@ -184,4 +186,4 @@ WORKS: Mapping[str, tuple[str | None, Callable[[Desk, Work], Awaitable[object]]]
     "failures": (None, _list_failures),
     "retry": (None, _retry),
 }
-"""By name: the toolset that it is always about, and what does it."""
+"""For each kind of work by name: the toolset that it is always about, and the function that does it."""

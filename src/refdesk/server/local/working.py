@@ -1,4 +1,4 @@
-"""Does what takes long for the command line: says how far it is, and stops when nobody listens any more."""
+"""Does long work for the command line: reports progress, and stops when nobody listens any more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 async def answer(lines: Lines, what: str, do: Callable[[Note], Awaitable[object]]) -> None:
-    """Write lines with the `progress` of what is done, then one with its `value` or what `failed`."""
+    """Do some work: write lines with its `progress`, then one with its `value` or with what `failed`."""
     found: dict[str, object] = {}
     put, take = anyio.create_memory_object_stream[dict[str, object]](1)
 
@@ -32,7 +32,7 @@ async def answer(lines: Lines, what: str, do: Callable[[Note], Awaitable[object]
         try:
             put.send_nowait({"progress": [done, total]})
         except anyio.WouldBlock:
-            return  # the next one says as much
+            return  # the next report makes up for it
 
     async def tell() -> None:
         async for step in take:
@@ -55,8 +55,8 @@ async def answer(lines: Lines, what: str, do: Callable[[Note], Awaitable[object]
 
 
 async def answer_work(desk: Desk, principal: Principal, said: Mapping[str, Any], lines: Lines) -> None:
-    """Read the texts that belong to some work, a line each, and do it."""
-    from refdesk.server.local import work  # not at the start
+    """Read the texts that belong to a piece of work, one line each, and do it."""
+    from refdesk.server.local import work  # not at start-up
 
     name, count = str(said.get("work")), int(said.get("texts") or 0)
     texts = [hello.unpack(await lines.next() or b"") for _ in range(count)]
