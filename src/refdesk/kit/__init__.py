@@ -1,1 +1,1 @@
-"""What toolsets have in common: the parts that each of them would otherwise write again."""
+"""What toolsets share: parts that each of them would otherwise write again."""

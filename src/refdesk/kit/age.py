@@ -1,4 +1,4 @@
-"""How old what is on file is, and how to say it."""
+"""How old a copy of a source is, and how to say so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refdesk.core.background.sync_log import SyncStatus
 
 STALE_HOURS = 48.0
-"""From when on a copy's age is worth a sentence, where nobody knows better."""
+"""The age from which a copy is reported as old, unless the caller knows better."""
 
 
 CLOCKS_DIFFER = timedelta(minutes=5)
@@ -31,13 +31,14 @@ def get_age_hours(instant: datetime, now: datetime) -> float | None:
 
 
 def describe_copy(status: SyncStatus, now: datetime, *, things: str, stale_hours: float = STALE_HOURS) -> list[str]:
-    """Return what is wrong with a copy of a source, if anything: its age, or that it keeps what the source lost.
+    """Return what is wrong with a copy of a source, if anything: its age, or that it keeps what is gone from the
+    source.
 
     Args:
-        status: Of its syncs.
+        status: The status of its syncs.
         now: The present.
         things: What the source has, in the plural.
-        stale_hours: From when on its age is worth a sentence.
+        stale_hours: The age from which it is reported.
     """
     return [
         *describe_age(status.last_success, now, things=things, stale_hours=stale_hours),
@@ -46,7 +47,8 @@ def describe_copy(status: SyncStatus, now: datetime, *, things: str, stale_hours
 
 
 def describe_withheld(status: SyncStatus, things: str) -> list[str]:
-    """Return a sentence where a source lost things that were kept: suspiciously many, or it gave less than it has."""
+    """Return a sentence if things gone from a source were kept: they were suspiciously many, or the source returned
+    fewer than it says it holds."""
     if not status.withheld:
         return []
     reason = (
@@ -66,9 +68,9 @@ def describe_age(
     """Return what is wrong with a copy, if anything: never synced, longer ago than `stale_hours`, or at a time to come.
 
     Args:
-        last_success: When the last sync ended that succeeded.
+        last_success: When the last successful sync ended.
         now: The present.
-        stale_hours: From when on it is worth a sentence.
+        stale_hours: The age from which it is reported.
         things: What may be missing, in the plural.
     """
     if last_success is None:

@@ -12,19 +12,19 @@ _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
 class BodyTooLargeError(Exception):
-    """The body is larger than the bound."""
+    """The body is larger than the limit."""
 
 
 class BrokenBodyError(Exception):
-    """The body is cut off, or is not packed as its header says."""
+    """The body is truncated, or not compressed as its header says."""
 
 
 async def read_body(response: httpx2.Response, max_bytes: int) -> bytes:
-    """Return the body, unpacked. Memory stays near `max_bytes` however far the body would unpack.
+    """Return the body, decompressed. Memory stays near `max_bytes`, however large the decompressed body would be.
 
     Raises:
-        BodyTooLargeError: It is larger than `max_bytes`, packed or unpacked.
-        BrokenBodyError: It cannot be unpacked.
+        BodyTooLargeError: It is larger than `max_bytes`, compressed or decompressed.
+        BrokenBodyError: It cannot be decompressed.
     """
     encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding in ("", "identity"):

@@ -1,6 +1,7 @@
-"""What to heed of a thing before one relies on it: what changes under it, and what says otherwise.
+"""What to heed before relying on a document: announcements that change what it relies on, and documents that contradict
+it.
 
-Of an announcement, it is what relies on what it changes.
+For an announcement, it is how much relies on what it changes.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ _CHANGES: dict[ChangeKind, str] = {
 async def get_cautions(
     reader: Reader, org: str, toolset: str, ids: Sequence[str], known: Sequence[Document] = ()
 ) -> list[str | None]:
-    """Return for each document of an org what to heed, in a sentence or two; `None` for nothing.
+    """Return for each document of an org what to heed, in a sentence or two; `None` if there is nothing.
 
-    `known` are documents of the toolset as they were just read: others are read only where one of these is disputed.
+    `known` are documents of the toolset that were just read; other documents are read only if they are needed to
+    describe a dispute.
     """
     if not ids:
         return []
@@ -68,9 +70,10 @@ async def get_cautions(
 
 
 async def get_effects(context: Context, ids: Sequence[str]) -> list[str | None]:
-    """Return for each announcement how much of what the caller may read relies on what it changes; `None` for nothing.
+    """Return for each announcement how much of what the caller may read relies on what it changes; `None` if nothing
+    does.
 
-    What a toolset keeps counts for who has the scope `TOOLSET:read`.
+    The documents of a toolset count if the caller has the scope `TOOLSET:read`.
     """
     counts = Counter[str]()
     for base in context.bases.open.values() if ids else ():
@@ -99,7 +102,7 @@ def _tell_effects(count: int) -> str:
 async def _find_current(
     reader: Reader, collection: Collection, disputes: Sequence[Disputed], known: Sequence[Document]
 ) -> frozenset[str]:
-    """Return which of the documents hold now that contradict others or are repeated."""
+    """Return which of the documents that contradict the disputed ones, or say the same, are current."""
     wanted = {id for each in disputes for id in (*each.contradicts, *each.repeats)}
     ids = sorted(wanted.difference(each.id for each in known))
     found = await reader.get_documents(collection, ids) if ids else []
@@ -114,7 +117,7 @@ def _tell_impacts(impacts: Sequence[Impact]) -> str:
 
 
 def tell_change(count: int, worst: ChangeKind, due: date | None) -> str:
-    """Return how so many announcements change what something relies on, the worst of them."""
+    """Return a clause that says how this many announcements, or the worst of them, change what something relies on."""
     since = f" from {due.isoformat()} on" if due else ""
     who = "An announcement" if count == 1 else f"Of {count} announcements the worst"
     return f"{who} {_CHANGES[worst]}{since}"

@@ -1,4 +1,4 @@
-"""What operations on what several toolsets keep declare alike."""
+"""Declarations shared by operations on the documents of several toolsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever meets half of one."""
+"""Writes files so that nobody ever sees half of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_text(target: Path | TextIO, pieces: Iterable[str]) -> None:
 
 
 def write_atomically(path: Path, pieces: Iterable[str]) -> None:
-    """Put the whole text at `path`, or leave what was there as it was.
+    """Write the whole text to `path`, or leave what was there unchanged.
 
     Raises:
         ConfigurationError: The folder cannot be written to.

@@ -1,8 +1,9 @@
-r"""Front matter: written as a small strict part of YAML that every YAML reader understands, and read generously.
+r"""Front matter: written as a small, strict subset of YAML that every YAML parser understands, and read leniently.
 
-Written is one `name: value` a line, each value in JSON, which is YAML, too. Read is field by field, so that one that is
-not understood costs itself only: first as people write it (plain text with colons in it, lists of one scalar a line),
-then, where that fails, as YAML with nested maps and lists and block scalars, within the bounds of `yaml_values`.
+It is written as one `name: value` per line, each value in JSON, which is YAML too. It is read field by field, so that
+only a field that is not understood is lost: first as people write fields (plain text with colons in it, lists with one
+scalar per line), then, if that fails, as YAML with nested maps and lists and block scalars, within the limits of
+`yaml_values`.
 """
 
 from __future__ import annotations
@@ -23,36 +24,38 @@ if TYPE_CHECKING:
 
 FENCE = "---"
 LONGEST = 16 * 1024 * 1024
-"""Characters of front matter."""
+"""Most characters of front matter."""
 
 _LONGEST_LOOSE_VALUE = 10_000
-"""Characters of a value on one line, not JSON: a quote that does not end is looked for once for each character."""
+"""Most characters of a value on one line that is not JSON: the end of an unterminated quote is searched for once per
+character."""
 
 _MOST_YAML = 262_144
-"""Characters of all the fields together that are read as YAML, which takes some microseconds for each."""
+"""Most characters that are read as YAML in all fields together; each takes some microseconds."""
 
 _FIELD = regex.compile(r"([\p{L}\p{N}_][\p{L}\p{N}_. /-]{0,100}?):(?:[ \t]+(.*))?")
 _ITEM = regex.compile(r"[ \t]*-(?:[ \t]+(.*))?")
 _REFUSED_STARTS = tuple("&*!|>%@`{}]")
 _COMMENT = regex.compile(r"(?<![ \t])[ \t]++#.*")
 _QUOTED_END = regex.compile(r"[ \t]*+(#.*)?")
-# What YAML does not let stand for itself: C1 controls, DEL, line and paragraph separators, the byte-order mark, U+FFFE
-# and U+FFFF.
+# Characters that YAML requires to be escaped: C1 controls, DEL, line and paragraph separators, the byte-order mark,
+# U+FFFE and U+FFFF.
 _UNPRINTED = regex.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 class _TooLongError(RefusedError):
-    """Not even YAML is asked what it means."""
+    """The value is so long that it is not even tried as YAML."""
 
 
 @dataclass(slots=True)
 class FrontMatter:
-    """What was read.
+    """The front matter that was read.
 
     Attributes:
-        values: By name.
+        values: The values by name.
         lines: The line of each name in the file.
-        refused: Lines that were not understood, each with the reason; of a field of several lines, the first of those.
+        refused: The numbers of lines that were not understood, each with the reason; for a field of several lines, that
+            of the first.
     """
 
     values: dict[str, JsonValue] = field(default_factory=dict[str, "JsonValue"])
@@ -61,13 +64,14 @@ class FrontMatter:
 
 
 def write(values: Mapping[str, JsonValue]) -> str:
-    """Return the values between fences, each line ended by a line feed."""
+    """Return the values between fences, each line ending with a line feed."""
     lines = [f"{name}: {_dump(value)}\n" for name, value in values.items()]
     return "".join([FENCE, "\n", *lines, FENCE, "\n"])
 
 
 def split(text: str) -> tuple[str | None, str]:
-    """Return the front matter and what follows it, verbatim; no front matter when the text has none that ends."""
+    """Return the front matter and what follows it, verbatim; no front matter if the text has none, or none with a
+    closing fence."""
     first, feed, rest = text.partition("\n")
     if first.rstrip() != FENCE or not feed:
         return None, text
@@ -76,7 +80,7 @@ def split(text: str) -> tuple[str | None, str]:
 
 
 def read(text: str) -> FrontMatter:
-    """Return the fields between the fences; the first line is the second of the file."""
+    """Return the fields between the fences; the first line of the text is line 2 of the file."""
     reader = _Reader()
     for found in _split_fields(text):
         try:
@@ -88,11 +92,11 @@ def read(text: str) -> FrontMatter:
 
 @dataclass(slots=True)
 class _Field:
-    """A line with a name, or one that nothing explains, and the lines below that belong to it.
+    """A line with a name, or one that is not understood, and the lines below that belong to it.
 
     Attributes:
-        number: Of its first line, in the file.
-        name: Empty where the line has none.
+        number: The number of its first line in the file.
+        name: The name; empty if the line has none.
         value: What follows the name on its line.
         more: The lines below.
     """
@@ -108,13 +112,14 @@ class _Field:
         return bool(self.name) and not _COMMENT.sub("", f" {self.value}").strip()
 
     def find_more(self) -> int | None:
-        """Return the number of the first line below that says something."""
+        """Return the number of the first line below that is neither blank nor a comment."""
         numbers = (number for number, line in enumerate(self.more, start=self.number + 1) if not _is_silent(line))
         return next(numbers, None)
 
 
 def _split_fields(text: str) -> Iterator[_Field]:
-    """Yield the fields. To one belong the indented and blank lines and comments below it, and items of its list."""
+    """Yield the fields. The indented lines, blank lines and comments below a field belong to it, as do the items of its
+    list."""
     current: _Field | None = None
     for number, line in enumerate(map(str.rstrip, text.split("\n")), start=2):
         if current is not None and (_is_silent(line) or line[0] in " \t" or (current.is_empty and _is_item(line))):
@@ -137,7 +142,7 @@ def _is_item(line: str) -> bool:
 
 
 class _Reader:
-    """Reads field by field; knows how much YAML it has read."""
+    """Reads field by field, and keeps track of how much YAML it has read."""
 
     def __init__(self) -> None:
         self.matter = FrontMatter()
@@ -157,7 +162,7 @@ class _Reader:
             self.matter.values[found.name] = self._read_yaml(found)
 
     def _read_yaml(self, found: _Field) -> JsonValue:
-        """Return the value as YAML has it; where its lines below are none, that of its first line without them."""
+        """Return the value as YAML; if the lines below are not valid YAML, the value of the first line without them."""
         try:
             return self._parse("\n".join([f"value: {found.value}", *found.more, ""]))
         except RefusedError as error:
@@ -186,7 +191,7 @@ def _is_simple(value: str) -> bool:
 
 
 def _read_lines(found: _Field) -> JsonValue:
-    """Return the value of a field as people write it: on its line, or a list of one scalar a line.
+    """Return the value of a field as people write it: on its line, or as a list with one scalar per line.
 
     Raises:
         RefusedError: It is something else.

@@ -1,7 +1,7 @@
 """The tree of HTML that `nh3` has cleaned.
 
-What `nh3` writes has gone through a whole HTML parser and is in one form: every element is closed, every attribute
-quoted, no comment left. So a pattern reads it exactly, in linear time, and no second parser is needed.
+The output of `nh3` has gone through a complete HTML parser and has one normal form: every element is closed, every
+attribute is quoted, no comment is left. So a pattern reads it exactly, in linear time, and no second parser is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
-# HTML, "Serialising HTML fragments": what is not escaped in the value of an attribute may be anything but a quote.
+# HTML, "Serialising HTML fragments": the value of an attribute may contain anything but an unescaped quote.
 _TAG = re.compile(r'<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^\s=>"]+="[^"]*")*)\s*>')
 _ATTRIBUTE = re.compile(r'([^\s=>"]+)="([^"]*)"')
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
@@ -19,18 +19,18 @@ _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element and what is in it, in order: texts, unescaped, and elements; `tag` is in lower case."""
+    """An element and its content in order: unescaped texts, and elements; `tag` is in lower case."""
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict[str, str])
     children: list[Element | str] = field(default_factory=list["Element | str"])
 
     def walk_elements(self) -> Iterator[Element]:
-        """Yield the elements straight in this one."""
+        """Yield the elements directly in this one."""
         return (child for child in self.children if not isinstance(child, str))
 
     def read_texts(self) -> Iterator[str]:
-        """Yield the texts in it, however deep, in order."""
+        """Yield all texts in this element in order, at any depth."""
         left = [iter(self.children)]
         while left:
             child = next(left[-1], None)
@@ -43,10 +43,10 @@ class Element:
 
 
 def parse(clean: str) -> Element:
-    """Return an element that holds what clean HTML holds.
+    """Return an element that holds the content of clean HTML.
 
     Args:
-        clean: As `nh3` writes it.
+        clean: HTML written by `nh3`.
     """
     root = Element("body")
     open_elements, position = [root], 0

@@ -1,7 +1,7 @@
-"""Reading one address over HTTP: within bounds, with patience, and trusting nothing that is said.
+"""Reads one address over HTTP: within limits, with retries, and without trusting what the server says.
 
-Redirects are refused, bodies are bounded while they are unpacked, and plain HTTP is for this machine only. What may
-pass is tried again under the one policy of `core.retrying`.
+Redirects are refused, the size of bodies is limited during decompression too, and plain HTTP is for this machine only.
+Transient failures are retried under the one policy of `core.retrying`.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class HttpReader:
 
     Attributes:
         url: HTTPS, or plain HTTP on this machine.
-        variable: The setting that says so, for messages.
-        subject: What is there, as the beginning of a sentence.
-        accept: The media types that are asked for.
-        request_seconds: How long one request may take, answer included.
-        max_body_bytes: How large an answer may be once unpacked.
+        variable: The setting that holds the URL, for messages.
+        subject: What is at the address, as the beginning of a sentence.
+        accept: The media types to ask for.
+        request_seconds: How long one request may take, including its answer.
+        max_body_bytes: Largest size of an answer after decompression.
         first_wait: Upper bound of the wait before the second try, in seconds; it doubles from try to try.
-        max_wait: The longest wait between tries, also where the server asks for more.
-        sleep: Waits that many seconds.
-        chance: Where the jitter comes from.
+        max_wait: The longest wait between tries, even if the server asks for more.
+        sleep: Waits for a number of seconds.
+        chance: The source of the jitter.
 
     Raises:
-        ConfigurationError: The URL is not one to read from.
+        ConfigurationError: The URL is not allowed; see `check_url`.
     """
 
     url: str
@@ -69,7 +69,7 @@ class HttpReader:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[httpx2.AsyncClient]:
-        """Yield a client for several requests in a row."""
+        """Yield a client for any number of requests."""
         is_local = httpx2.URL(self.url).scheme == "http"
         async with httpx2.AsyncClient(
             headers={"User-Agent": USER_AGENT, "Accept": self.accept, "Accept-Encoding": "gzip, deflate"},
@@ -89,16 +89,16 @@ class HttpReader:
         *,
         deadline: float | None = None,
     ) -> T:
-        """Return what `parse` makes of the answer, trying again where that may help.
+        """Return what `parse` makes of the answer; retry if that may help.
 
         Args:
             client: From `open`.
-            parse: Takes the unpacked body; raises a `PassingError` where it is broken, so that it is asked for again.
-            parameters: Of the query.
-            deadline: No second try begins after this instant of `time.monotonic`.
+            parse: Takes the decompressed body; raises a `PassingError` if it is broken, so that the request is retried.
+            parameters: The parameters of the query.
+            deadline: No retry begins after this instant of `time.monotonic`.
 
         Raises:
-            SourceError: There is no usable answer.
+            SourceError: There was no usable answer.
         """
         budget = retrying.Budget(MAX_TRIES)
         policy = retrying.RetryPolicy(
@@ -120,7 +120,7 @@ class HttpReader:
             ) from error
 
     async def read(self, parse: Callable[[bytes], T]) -> T:
-        """Return what `parse` makes of what is there, in a connection of its own; see `get`."""
+        """Return what `parse` makes of the answer, with a client of its own; see `get`."""
         async with self.open() as client:
             return await self.get(client, parse)
 
@@ -140,7 +140,7 @@ class HttpReader:
                     if response.status_code != 200:
                         self._refuse(response)
                     return await self._read_body(response)
-        except ValueError:  # the client reads the location of a redirect also where it does not follow it
+        except ValueError:  # the client parses the location of a redirect even if it does not follow it
             raise self._explain_redirect("") from None
 
     async def _read_body(self, response: httpx2.Response) -> bytes:
@@ -169,15 +169,15 @@ class HttpReader:
         )
 
     def _find_host(self, location: str) -> str:
-        """Return the host that a redirect leads to; empty where it leads nowhere."""
+        """Return the host that a redirect leads to; empty if its location is invalid."""
         try:
             return httpx2.URL(self.url).join(location).host
-        except (httpx2.InvalidURL, ValueError):  # what IDNA does not allow is of the second kind
+        except (httpx2.InvalidURL, ValueError):  # names that IDNA does not allow raise the latter
             return ""
 
 
 def check_url(url: str, variable: str) -> None:
-    """Return where a URL is one to read from: HTTPS, or plain HTTP on this machine, and no user in it.
+    """Check that a URL may be read from: HTTPS, or plain HTTP on this machine, and without a user.
 
     Raises:
         ConfigurationError: It is not; the message names the setting and does not show its value.

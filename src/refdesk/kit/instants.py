@@ -1,4 +1,4 @@
-"""Reading points in time as sources write them."""
+"""Reads instants as sources write them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from refdesk.core.background.records import InvalidRecordError
 
 
 def read_instant(text: str) -> datetime:
-    """Return the instant in UTC, from ISO 8601 or as mail and feeds write it (RFC 5322); without an offset it is UTC.
+    """Return the instant in UTC, from ISO 8601 or the format of mail and feeds (RFC 5322); without an offset it is UTC.
 
     Raises:
         InvalidRecordError: It is neither.

@@ -1,4 +1,4 @@
-"""Watches over an answer of a server: a statement may take its time, a server that answers nobody is not waited for."""
+"""Watches over a server's answer: a statement may take long, but a server that answers nobody is not waited for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 
 
 class LateAnswer:
-    """Gives up an answer that is late, once the server answers nobody else either.
+    """Gives up on a late answer once the server answers nobody else either.
 
     Args:
-        seconds: How late it is when it is looked into whether the server answers at all; then again and again.
-        answers: Returns whether it does, within a time of its own.
-        give_up: Called once when it does not.
+        seconds: How late the answer is when it is first checked whether the server answers at all; this long after each
+            successful check, the next one follows.
+        answers: Returns whether the server answers, within a time limit of its own.
+        give_up: Called once, when the server does not answer.
     """
 
     def __init__(self, seconds: float, answers: Callable[[], Awaitable[bool]], give_up: Callable[[], None]) -> None:
@@ -20,11 +21,11 @@ class LateAnswer:
         self._answers = answers
         self._give_up = give_up
         self._task: asyncio.Task[None] | None = None
-        # Nearly every answer comes long before: a timer is the least that there is to set and take away.
+        # Nearly every answer comes long before that: a timer is the cheapest thing to set and cancel.
         self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
 
     def end(self) -> None:
-        """The answer is there, or it is not waited for any more."""
+        """Stop watching: the answer has come, or is not waited for any more."""
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()

@@ -14,9 +14,9 @@ _TRANSPORTS = {"--http": (), "--sse": ("--sse",)}
 
 
 def to_command(toolset: str | None, arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of `refdesk` that serve a toolset alone, or without one all that are configured.
+    """Return the arguments of `refdesk` that serve one toolset or, if none is given, all that are configured.
 
-    Without `--http` and `--sse` it is served over stdio; arguments that choose no transport are handed on.
+    Without `--http` and `--sse`, the transport is stdio; arguments that do not choose a transport are passed on.
     """
     chosen = [argument for argument in arguments if argument in _TRANSPORTS]
     others = [argument for argument in arguments if argument not in _TRANSPORTS]
@@ -26,9 +26,9 @@ def to_command(toolset: str | None, arguments: Sequence[str]) -> list[str]:
 
 
 def launch(toolset: str | None) -> None:
-    """Run the `refdesk` command for a toolset, or without one for all.
+    """Run the `refdesk` command for one toolset or, if none is given, for all.
 
-    It is looked up by name, because the core knows no transport.
+    The command is looked up by name, because the core does not know the transports.
     """
     sys.argv[1:] = to_command(toolset, sys.argv[1:])
     import_module(COMMAND).main()

@@ -1,4 +1,5 @@
-"""What announcements change of a text that is not kept here: read at the moment it is shown, and kept nowhere."""
+"""What announcements change for a text that is not stored here: determined when the text is shown, and stored
+nowhere."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
     from refdesk.impact.known_changes import KnownChanges
 
 MOST_READ = 20_000
-"""Characters of a text that are read."""
+"""How many characters of a text are read."""
 
 
 @dataclass(slots=True)
 class LiveCautions:
-    """Knows what is announced; one serves all calls."""
+    """Matches texts against announced changes; one instance serves all calls."""
 
     _reader: ChangeReader | None = field(default=None)
 
     async def get(self, context: Context, texts: Sequence[tuple[str, str]]) -> list[str | None]:
-        """Return for each text, a title and what is below it, what to heed before one relies on it, in a sentence.
+        """Return for each text, given as title and body, what to heed before relying on it, in a sentence.
 
-        `None` stands for nothing.
+        `None` means that there is nothing to heed.
         """
         stores = [base.store for base in context.bases.open.values()]
         if self._reader is None or [*map(id, self._reader.stores)] != [*map(id, stores)]:

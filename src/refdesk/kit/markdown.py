@@ -1,7 +1,7 @@
 """Converts foreign HTML to Markdown: `nh3` parses and cleans it, `markdown_writer` writes it.
 
-Whatever comes in, the time is about linear in its size: elements nested deeper than any page needs are dissolved first,
-because parsers slow down or grow without bound on them.
+For any input, the time is about linear in its size: elements nested deeper than any page needs are unwrapped first,
+because they make parsers slow down or use unbounded memory.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from refdesk.kit.html_tree import parse
 from refdesk.kit.markdown_writer import write_markdown
 
 MAX_CHARACTERS = 400_000
-"""Of HTML that are read; the largest real description of a feed has 48,000."""
+"""How many characters of HTML are read; the largest real description in a feed has 48,000."""
 
 MAX_DEPTH = 100
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
-# Void elements, those that hold no elements, and those that a parser closes by itself: they do not nest.
+# Void elements, those that contain no elements, and those that a parser closes by itself: they do not nest.
 _NOT_NESTING = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 ) | {
@@ -48,7 +48,7 @@ def _make_cleaner(base_url: str) -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=_TAGS,
         attributes={"*": {"style", "hidden"}, "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}},
-        # What a browser would not show must stay recognisable as such; all other style goes.
+        # What a browser would not show must stay recognisable as such; all other styles are removed.
         filter_style_properties={"display", "visibility"},
         url_schemes={"http", "https", "mailto", "tel"},
         url_relative=("rewrite_with_base", base_url),
@@ -57,11 +57,11 @@ def _make_cleaner(base_url: str) -> nh3.Cleaner:
 
 
 def to_markdown(html: str, base_url: str) -> str:
-    """Return the text of an HTML fragment as Markdown; empty when it has none.
+    """Return the text of an HTML fragment as Markdown; empty if it has none.
 
     ATX headings, `-` bullets, fenced code and tables are kept. Link targets are absolute; a link without one becomes
-    its text; images need an address of their own. Nothing a browser would hide stays, no invisible character, no
-    trailing blank but a hard line break, never two blank lines in a row, and no tag outside code. HTML beyond
+    its text; images without an address are dropped. Removed are what a browser would hide, invisible characters,
+    trailing blanks other than hard line breaks, repeated blank lines, and tags outside code. HTML beyond
     `MAX_CHARACTERS` is cut off, and the text then ends in `…`.
 
     Args:
@@ -78,12 +78,12 @@ def to_markdown(html: str, base_url: str) -> str:
 
 
 def drop_targets(markdown: str) -> str:
-    """Return Markdown without the targets of links and images, which are addresses and no words of the text."""
+    """Return Markdown without the targets of links and images, which are addresses rather than words of the text."""
     return _ADDRESS.sub("", _TARGET.sub(r"\1", markdown))
 
 
 def to_line(text: str) -> str:
-    """Return plain text on one line: no invisible character, blanks folded."""
+    """Return plain text on one line, without invisible characters and with runs of blanks collapsed."""
     return " ".join(_INVISIBLE.sub("", text).split())
 
 

@@ -1,7 +1,7 @@
-"""Writes the parsed tree of clean HTML as Markdown (CommonMark, with tables and strikethrough of GFM).
+"""Writes the parsed tree of clean HTML as Markdown (CommonMark, with GFM tables and strikethrough).
 
 Every element is visited once, and lists and quotes stop indenting at `MOST_INDENTED`, so time and output are linear in
-the input whatever is nested in what.
+the input, however it is nested.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HARD_BREAKS = re.compile(rf" *{_BREAK}[ {_BREAK}]*")
 _BLANKS = re.compile(r"\s+")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
 _TAG_START = re.compile(r"<(?=[a-zA-Z/!?])")
-# CommonMark 0.31, section 4 and 5: what makes a line something else than a paragraph's.
+# CommonMark 0.31, section 4 and 5: what makes a line something other than part of a paragraph.
 _BLOCK_START = re.compile(r"(?:#{1,6}(?= |$)|[-+*](?= |$)|>|-{3,}$|={3,}$|~{3}|`{3})", re.MULTILINE)
 _NUMBER_START = re.compile(r"(\d{1,9})([.)])(?= |$)")
 _ITEM_START = re.compile(r"(?:- |\d{1,9}\. )")
@@ -52,17 +52,17 @@ _BALANCED = re.compile(r"[^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+")
 
 
 def write_markdown(html: str) -> str:
-    """Return the Markdown of clean HTML: blocks parted by one empty line, and no tag but in code.
+    """Return clean HTML as Markdown: blocks separated by one empty line, and no tags outside code.
 
     Raises:
-        RecursionError: It is nested deeper than Python calls.
+        RecursionError: It is nested deeper than Python's recursion limit.
     """
     return "\n\n".join(block.text for block in _Writer().read(parse(html.replace(_BREAK, ""))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Lines of Markdown. Only a paragraph can be marked as a whole."""
+    """Lines of Markdown. Only a paragraph can have marks, such as those of emphasis, around the whole of it."""
 
     text: str
     is_paragraph: bool = False
@@ -84,7 +84,7 @@ class _Writer:
         return self.blocks
 
     def walk(self, node: Element) -> None:
-        """Write what is in a node."""
+        """Write the content of a node."""
         for child in node.children:
             if isinstance(child, str):
                 self._line.append(self._read_text(child))
@@ -131,7 +131,7 @@ class _Writer:
             self.walk(node)
 
     def _mark(self, node: Element, before: str, after: str) -> None:
-        """Write marks around what is in a node; where that is several blocks, around each paragraph."""
+        """Write marks around the content of a node; if that is several blocks, around each paragraph."""
         if before in self.marks:
             self.walk(node)
             return
@@ -157,7 +157,7 @@ def _write_breaks(found: re.Match[str]) -> str:
 
 
 def _write_block(node: Element, tag: str, depth: int) -> _Block | None:
-    """Return the block of an element that is one of its own kind, `None` for others."""
+    """Return the block that an element makes by itself; `None` for other elements."""
     if tag in _HEADINGS:
         text = _join(_Writer(depth).read(node))
         return _Block(f"{_HEADINGS[tag]} {text}" if text else "")
@@ -179,7 +179,7 @@ def _write_list(node: Element, tag: str, depth: int) -> str:
     is_loose = False
     for child in node.walk_elements():
         if child.tag in _LISTS:
-            # A list straight in a list is, as browsers show it, a part of the item before.
+            # A list directly in a list belongs to the item before it, as browsers show it.
             items.append(_indent(_write_list(child, child.tag, depth + 1), "  ", "  ", depth))
             continue
         blocks = _Writer(depth).read(child) if not _is_hidden(child) else []
@@ -202,7 +202,7 @@ def _write_table(node: Element, depth: int) -> str:
     rows = [row for row in rows if row]
     if not rows:
         return ""
-    # Rows are filled up to the first one's width: one wide row must not widen thousands.
+    # Rows are padded to the width of the first one: a single wide row must not widen thousands of others.
     width = len(rows[0])
     lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in rows]
     return "\n".join([lines[0], f"| {' | '.join(['---'] * width)} |", *lines[1:]])
@@ -280,7 +280,7 @@ def _join(blocks: list[_Block]) -> str:
 
 
 def _indent(text: str, first: str, more: str, depth: int) -> str:
-    """Return the lines with a mark before the first and one before each other, unless this is nested too deep."""
+    """Return the lines with one mark before the first and another before each of the rest, unless nested too deeply."""
     if depth > MOST_INDENTED:
         return text
     head, *lines = text.split("\n")

@@ -1,4 +1,4 @@
-"""What personal data looks like in other countries, services and languages: patterns whose group `value` is masked.
+"""Patterns of personal data in further countries, services and languages; their group `value` is masked.
 
 Each pattern is linear in the length of the text: every repetition in it is bounded.
 """
@@ -33,7 +33,7 @@ _NO_PASSWORD_WORDS = """
     errata scaduta obbligatoria verkeerd onjuist verlopen verplicht fout błędne nieprawidłowe incorreta expirada
 """
 NO_PASSWORD = frozenset(_NO_PASSWORD_WORDS.split())
-"""What follows "the password is" in a sentence about passwords."""
+"""Words that may follow "the password is" in a sentence about passwords, and are not a password."""
 
 PLAIN_PASSWORD = regex.compile(
     rf"""(?<!\w)(?P<name>{PASSWORD_NAMES}{_SAID_BEFORE}|(?:user\ ?name|login|user\ id))
@@ -41,7 +41,7 @@ PLAIN_PASSWORD = regex.compile(
       (?=["'”’)]?(?:[.,;!?\n]|\s?$|\s(?:yesterday|today|now|and|but|for|これ)\b|\sです))""",
     regex.VERBOSE | regex.IGNORECASE,
 )
-"""A password of letters alone: one that nothing of a sentence follows."""
+"""A password that consists of letters only: a word after which no sentence continues."""
 
 _ID_NAMES = r"""(?:national\ insurance(?:\ number)?|ni\ number|nhs\ number|medicare(?:\ number)?|aadhaar
     |steuer-?\ ?(?:id|nummer)|personalausweis|nie|dni|nif|cpf|cnpj|pesel|codice\ fiscale|bsn|bsb
@@ -122,7 +122,7 @@ BEFORE: tuple[tuple[regex.Pattern[str], str], ...] = (
     (_make(r"(?<!\w)(?:plz|postleitzahl|code\ postal|código\ postal|zip|postcode)(?:\ is|\ ist|:)?\ (?P<value>\d{4,5})"
            r"(?!\w)"), ADDRESS),
 )  # fmt: skip
-"""What is masked before anything else, in this order, with what stands for it."""
+"""What is masked before anything else, in this order, each with its placeholder."""
 
 AFTER: tuple[tuple[regex.Pattern[str], str], ...] = (
     (_make(rf"(?<!\w){_NO_CODE}{_CODE_NAMES}\b[^\n.!?\d\[\]]{{0,30}}?"
@@ -148,11 +148,11 @@ AFTER: tuple[tuple[regex.Pattern[str], str], ...] = (
            rf"{_AFTER}(?P<value>(?=[\w.:@\#-]{{0,40}}[\d_.:@\#])[\w.:@\#-]{{3,40}}\w)"), ACCOUNT),
     (_make(r"(?<![\w:])(?P<value>(?:[0-9A-F]{2}[:-]){5}[0-9A-F]{2})(?![\w:-])"), NETWORK),
 )  # fmt: skip
-"""What is masked after what has a name in English."""
+"""What is masked after the data that `masking` recognises by its English name, each with its placeholder."""
 
 
 def replace_value(text: str, pattern: regex.Pattern[str], stands: str) -> str:
-    """Return the text with the group `value` of each match replaced; nothing else of it changes."""
+    """Return the text with the group `value` of each match replaced, and nothing else changed."""
 
     def put(match: regex.Match[str]) -> str:
         start, end = match.span("value")

@@ -1,10 +1,10 @@
-"""Masks personal data in a conversation before anything of it is stored or sent to a model.
+"""Masks personal data in a conversation before any of it is stored or sent to a model.
 
-Masked are names where people are introduced, addressed or sign, e-mail and postal addresses, card, telephone and social
-security numbers, bank accounts (IBAN), dates of birth, IP addresses, API keys, and whatever is given
-as an account, order or customer number, a password, a PIN or a one-time code. A run of twelve digits or more is masked
-whatever it is. Dates, times, prices, versions and private network addresses stay, and so does the product's own text: a
-word such as "password" alone masks nothing. Every pattern is linear in the length of the text.
+Masked are names where people are introduced, addressed or sign; e-mail and postal addresses; card, telephone and social
+security numbers; bank accounts (IBAN); dates of birth; IP addresses; API keys; and whatever is given as an account,
+order or customer number, a password, a PIN or a one-time code. A run of twelve or more digits is always masked. Dates,
+times, prices, versions and private network addresses stay, and so does the product's own text: a word such as
+"password" alone does not cause masking. Every pattern is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _NO_PASSWORD = regex.compile(
     r"|reset|\[[^\]]*\]?)[.!?]*",
     regex.IGNORECASE,
 )
-"""What follows "the password is" in a sentence about passwords: a plain word."""
+"""What may follow "the password is" in a sentence about passwords, and is not a password: a plain word."""
 
 _SECRET = regex.compile(
     rf"""(?<!\w)(?P<name>(?:pin|cvv|cvc|cvv2|otp|passcode|security\ code|access\ code|verification\ code
@@ -186,19 +186,19 @@ _ARGUMENTS: tuple[tuple[regex.Pattern[str], str], ...] = tuple(
         (r"(?:customer|full|first|last|guest|patient|user|host|client|passenger)[_ ]?name$", personal_names.NAME),
     )
 )
-"""Arguments of a tool whose values are personal whatever they look like, by their names."""
+"""Names of tool arguments whose values are personal whatever they look like, each with its placeholder."""
 
 
 def mask(text: str) -> str:
-    """Return the text with personal data replaced by what it was, in square brackets. Masking again changes nothing."""
+    """Return the text with personal data replaced by its kind in square brackets. Masking again changes nothing."""
     return _mask_data(personal_names.mask_names(text, personal_names.find_in(text)))
 
 
 def mask_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """Return the turns, each masked; whoever is named in one of them is masked in all of them, the same in each.
+    """Return the turns, each masked; a name found in one of them is masked in all of them, with the same placeholder.
 
-    A customer's turn of digits alone, or of what looks like a password or a reference where one was asked for, is
-    masked whole.
+    A customer's turn is masked as a whole if it is only digits or, where a password or a reference was asked for, looks
+    like one.
     """
     names = personal_names.find_names(turns)
     masked: list[Turn] = []
@@ -212,7 +212,7 @@ def mask_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 def mask_value(value: JsonValue) -> JsonValue:
     """Return a JSON value with e-mail addresses, card and social security numbers masked in its texts.
 
-    Other numbers stay: what a caller hands over as metadata are references of its own, such as a ticket.
+    Other numbers stay: in metadata, callers pass references of their own, such as tickets.
     """
     if isinstance(value, str):
         return _NUMBER.sub(_mask_certain, _EMAIL.sub(EMAIL, value))
@@ -252,7 +252,7 @@ def _mask_turn(turn: Turn, asked: str, names: Sequence[str]) -> str:
 
 
 def _mask_call(turn: Turn) -> Turn:
-    """Return the call with the arguments masked, by what they are named and by what they are."""
+    """Return the call with its arguments masked, according to their names and their values."""
     arguments = cast("dict[str, str]", json.loads(turn.text))
     masked = {name: _mask_argument(name, value) for name, value in arguments.items()}
     return replace(turn, text=json.dumps(masked, ensure_ascii=False))
@@ -318,7 +318,7 @@ def _mask_certain(match: regex.Match[str]) -> str:
 
 
 def _classify(number: str) -> str | None:
-    """Return the placeholder for a number, or `None` when it identifies nobody."""
+    """Return the placeholder for a number, or `None` if it identifies nobody."""
     digits = [unicodedata.decimal(character) for character in number if character.isdecimal()]
     count = len(digits)
     if _SOCIAL_SECURITY.fullmatch(number):
@@ -339,6 +339,6 @@ def _classify(number: str) -> str | None:
 
 
 def _passes_luhn(digits: Sequence[int]) -> bool:
-    """Return whether the last digit checks the others (ISO/IEC 7812-1, annex B)."""
+    """Return whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0

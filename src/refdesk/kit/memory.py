@@ -1,4 +1,4 @@
-"""The memory of this process: how much it is, and giving back what is free."""
+"""The memory of this process: measures it, and gives back what is free."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ ROLLUP = Path("/proc/self/smaps_rollup")
 STATM = Path("/proc/self/statm")
 
 NEW_OBJECTS = 10_000
-"""So many more than before make the garbage collector look."""
+"""How many more objects than before trigger the garbage collector."""
 
 
 def measure() -> int | None:
-    """Return the bytes of this process, what it shares with others divided among them; `None` where nobody says it."""
+    """Return the bytes of this process, with shared ones divided among those that share them; `None` if the system does
+    not say."""
     try:
         found = re.search(r"^Pss:\s+(\d+) kB", ROLLUP.read_text(), re.MULTILINE)
         return int(found[1]) * 1024 if found else None
@@ -32,7 +33,7 @@ def measure() -> int | None:
 
 def measure_resident() -> int | None:
     """Return the bytes that this process has in memory, shared or not, which the system knows without looking at each
-    page; `None` where it does not say so: the most that there ever were would never be little again."""
+    page; `None` if it does not say. The peak is no substitute here, because it never falls again."""
     try:
         return int(STATM.read_bytes().split()[1]) * mmap.PAGESIZE
     except OSError:
@@ -44,15 +45,15 @@ _turn = threading.Lock()
 
 
 def note_mapped(mapping: mmap.mmap) -> None:
-    """Take down that a file is mapped to be read only, so that its pages can be given back."""
+    """Note that a file is mapped read-only, so that its pages can be given back."""
     with _turn:
         _mapped.add(mapping)
 
 
 def give_back_pages() -> None:
-    """Give the system back pages of files that were only read: they stay in its cache, and come back when read.
+    """Give the pages of mapped read-only files back to the system: they stay in its cache, and come back when read.
 
-    Whoever reads them just now loses nothing but some microseconds.
+    A thread that is reading them just then only loses some microseconds.
     """
     if sys.platform != "win32":
         with _turn:
@@ -62,7 +63,7 @@ def give_back_pages() -> None:
 
 
 def give_back() -> None:
-    """Do so, and with what was freed, which the C library keeps: a load of a model leaves tens of megabytes."""
+    """Give back those pages, and freed memory that the C library keeps: loading a model leaves tens of megabytes."""
     give_back_pages()
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -71,7 +72,7 @@ def give_back() -> None:
 
 
 def _get_peak() -> int | None:
-    """Return the most that it has taken, where that is all the system says."""
+    """Return the peak memory of this process, for systems that report nothing else."""
     if sys.platform == "win32":
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -79,9 +80,9 @@ def _get_peak() -> int | None:
 
 
 def keep_what_is_loaded() -> None:
-    """Let the garbage collector, which may have been off during the start, look from now on at what is new.
+    """Make the garbage collector, which may have been off during the start, scan only new objects from now on.
 
-    Not as often as it would by itself: a call makes some thousand objects, of which nearly all go as it ends.
+    It runs less often than by default: a call makes some thousand objects, nearly all of which are freed when it ends.
     """
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])

@@ -11,7 +11,7 @@ from refdesk.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step: `number` is its place, `name` the rest of its file's name, `script` its SQL."""
+    """One step: `number` is its position, `name` the rest of its file's name, `script` its SQL."""
 
     number: int
     name: str
@@ -19,7 +19,7 @@ class Migration:
 
 
 def load_steps(engine: str) -> list[Migration]:
-    """Return the steps this program knows for an engine, a folder of `schema`, in order."""
+    """Return the steps that this version has for an engine, which is a folder of `schema`, in order."""
     folder = resources.files("refdesk.stores").joinpath("schema", engine)
     return sorted(
         (_parse(each.name, each.read_text("utf-8")) for each in folder.iterdir() if each.name.endswith(".sql")),
@@ -32,8 +32,8 @@ def find_missing(migrations: list[Migration], applied: Mapping[int, str], place:
 
     Args:
         migrations: Every step there is, in order.
-        applied: The names of those that were applied, by number.
-        place: What a store of this engine is: a file, a database.
+        applied: The names of the steps that were applied, by number.
+        place: What a store of this engine is, such as a file or a database.
 
     Raises:
         ConfigurationError: The store was written by a newer refdesk.

@@ -1,4 +1,4 @@
-"""Finds what may have been meant: the known values that are spelt most like one that is not known."""
+"""Finds what may have been meant by an unknown value: the known values whose spelling is closest to it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
 
 MOST = 3
 ALIKE = 0.4
-"""How alike two values are at least (Dice's coefficient of their character pairs) to be taken for each other."""
+"""Least similarity of two values (Dice's coefficient of their character pairs) for one to be suggested for the
+other."""
 
 
 def find_nearest(value: str, known: Iterable[str]) -> list[str]:
-    """Return at most `MOST` known values: spelt alike or with a word in common, most alike first.
+    """Return at most `MOST` known values that are spelt alike or share a word with the value, most similar first.
 
     Args:
-        value: Folded as the known ones are.
-        known: Each once.
+        value: The unknown value, folded like the known ones.
+        known: The known values, each once.
     """
     pairs, words = _get_pairs(value), _get_words(value)
     alike = {other: 2 * len(pairs & of) / (len(pairs) + len(of)) for other in known if (of := _get_pairs(other))}
@@ -32,5 +33,5 @@ def _get_words(value: str) -> set[str]:
 
 
 def _get_pairs(value: str) -> set[str]:
-    """Return the pairs of neighbouring characters, the ends of the value included."""
+    """Return the pairs of neighbouring characters, including the start and the end of the value."""
     return {f"{left}{right}" for left, right in pairwise(f"^{value}$")}

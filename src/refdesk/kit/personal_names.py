@@ -1,4 +1,4 @@
-"""Finds names of people where they are introduced, addressed or signed, and masks them through the conversation."""
+"""Finds names where people are introduced, addressed or sign, and masks them throughout the conversation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NAME = "[name]"
 MAX_NAMES = 40
-"""Of a conversation; whoever is named after them is not masked elsewhere."""
+"""Most names in a conversation; later ones are not masked."""
 
 _PART = r"\p{Lu}[\p{L}’'-]{1,30}"
 _FULL = rf"{_PART}(?:\ (?:\p{{Lu}}\.\ )?(?:(?:van|von|de|da|la|der|bin|al)\ ){{0,2}}{_PART}){{0,3}}"
@@ -85,7 +85,7 @@ _COMMON_WORDS = """
 """
 _UNSPACED = regex.compile(r"[\p{Han}\p{Katakana}\p{Hiragana}ー]+")
 _COMMON = frozenset(_COMMON_WORDS.split())
-"""Words that follow "I am" or "this is" and are no name."""
+"""Words that may follow "I am" or "this is" and are not names."""
 
 
 _TITLES = frozenset(
@@ -94,11 +94,11 @@ _TITLES = frozenset(
 
 
 _LEADS = _TITLES | {"i'm", "it's", "that's", "he's", "she's", "this", "here"}
-"""What may stand before a name that begins a sentence."""
+"""Words that may precede a name at the beginning of a sentence."""
 
 
 def find_names(turns: Sequence[Turn]) -> list[str]:
-    """Return the names in the order in which they first occur, each as it is written there."""
+    """Return the names in the order in which they first occur, each as written there."""
     names: dict[str, None] = {}
     asked = False
     for turn in turns:
@@ -112,7 +112,7 @@ def find_names(turns: Sequence[Turn]) -> list[str]:
 
 
 def find_in(text: str) -> Iterator[str]:
-    """Yield the names that a text introduces, addresses or is signed with."""
+    """Yield the names that a text introduces or addresses, or that it is signed with."""
     for pattern in (_INTRODUCED, _SPELT, _SIGNED):
         for match in pattern.finditer(text):
             found = next((part for part in match.groupdict().values() if part), "")
@@ -121,9 +121,9 @@ def find_in(text: str) -> Iterator[str]:
 
 
 def mask_names(text: str, names: Iterable[str]) -> str:
-    """Return the text with each of the names replaced, whole and in parts; several people in one are numbered.
+    """Return the text with each of the names replaced, whole or in parts; different people are numbered.
 
-    The first is `[name]`, the second `[name 2]`, and so on: the same wherever the conversation names them.
+    The first is `[name]`, the second `[name 2]`, and so on, the same throughout the conversation.
     """
     for number, name in enumerate(names, start=1):
         placeholder = NAME if number == 1 else f"[name {number}]"
@@ -151,7 +151,7 @@ def _find_answered(text: str) -> Iterator[str]:
 
 
 def _trim(name: str, loose: bool = False) -> str:
-    """Return a name without common words before and after it; empty where nothing is left."""
+    """Return a name without titles before it and common words after it; empty if no name is left."""
     parts = name.split()
     while parts and parts[0].casefold().replace("’", "'").strip(".") in _LEADS:
         parts.pop(0)

@@ -1,7 +1,7 @@
-"""How a toolset of documents takes part in a search over all toolsets when it has no ranking of its own to bring.
+"""How a toolset of documents takes part in federated search if it has no ranking of its own.
 
-Hybrid search over its collection, fused by the core; each hit is judged by its best passage. What a toolset has to
-say is how one of its documents is read whole, and what its labels and its dates are called.
+It is hybrid search over the toolset's collection, fused by the core; each hit is judged by its best passage. The
+toolset has to say how one of its documents is read in full, and what its labels and dates are called.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interpreted:
-    """A question, as a toolset's own search understands it.
+    """A question as a toolset's own search understands it.
 
     Attributes:
-        text: What is searched.
-        where: What else the question says of what is wanted.
-        note: The same in a sentence, for who asked; empty where it says nothing else.
+        text: The text to search for.
+        where: The conditions that the question states besides.
+        note: These conditions in a sentence, for whoever asked; empty if there are none.
     """
 
     text: str
@@ -52,19 +52,20 @@ class CollectionSearch:
     """A collection that is the same for every org, kept up to date by a sync.
 
     Attributes:
-        toolset: Its name, and its collection's.
-        operation: Its own search.
-        scopes: What a caller needs for it.
-        refer: Returns how a document is read whole.
-        source: The organisation it is taken from.
+        toolset: The name of the toolset, and of its collection.
+        operation: The toolset's own search.
+        scopes: The scopes that a caller needs for it.
+        refer: Returns how a document is read in full.
+        source: The organisation that the documents come from.
         things: What its documents are, in the plural.
         dates: The date range that says when a document was last changed or published.
-        tags: The facet that labels documents; `None` where they carry none.
-        quotes_bind: Whether words in double quotes must occur in its own search.
-        name_tag: Returns the tag that counts for one that is asked for.
-        describe: Returns what is to be known of the copy; `None`: what the syncs of its one source say.
-        read: Returns what people read of a document's body, which it begins with: what follows is only searched.
-        interpret: Returns what its own search makes of a question; `None`: nothing but what is written.
+        tags: The facet that labels documents; `None` if they have none.
+        quotes_bind: Whether words in double quotes must occur in what is found, as they must in the toolset's own
+            search.
+        name_tag: Returns the tag to filter by for one that was asked for.
+        describe: Returns what to know about the copy; `None` to derive it from the syncs of its single source.
+        read: Returns the beginning of a document's body that people read; the rest is only searched.
+        interpret: Returns how the toolset's own search interprets a question; `None` to search for it as written.
     """
 
     toolset: str
@@ -82,11 +83,11 @@ class CollectionSearch:
     interpret: Callable[[KnowledgeBase, Question], Awaitable[Interpreted]] | None = None
 
     def to_provider(self) -> SearchProvider:
-        """Return how it takes part."""
+        """Return the provider that takes part in federated search."""
         return SearchProvider(self.operation, self.scopes, explaining(self.find, self._list_tags))
 
     async def find(self, context: Context, question: Question) -> ProviderAnswer | LeftOut:
-        """Return the documents found, best first; the period is that of `dates`."""
+        """Return the documents found, best first; the question's period applies to `dates`."""
         if question.tags and self.tags is None:
             return LeftOut(f"The {self.things} carry no tags: ask without tags, or ask {self.operation} alone.")
         base = context.knowledge_base
@@ -115,7 +116,8 @@ class CollectionSearch:
         conditions = tuple(each for each in (self._to_filter(question), meant.where) if each is not None)
         request = SearchRequest(
             Collection(SHARED_ORG, self.toolset),
-            # What is nothing but conditions is searched as it is written: without words, no hit would be the best.
+            # A question that is nothing but conditions is searched as written: without words, no hit would rank above
+            # others.
             meant.text if meant.text.strip() else question.text,
             where=And(conditions) if conditions else None,
             semantic=True,
@@ -131,7 +133,7 @@ class CollectionSearch:
         return [each.value for counts in found.facets.values() for each in counts]
 
     async def _describe_newest(self, context: Context) -> str:
-        """Return a sentence that says up to when there is anything, for whoever found nothing in a period."""
+        """Return a sentence that says how recent the newest document is, for callers who found nothing in a period."""
         newest = await context.knowledge_base.search(SearchRequest(Collection(SHARED_ORG, self.toolset), limit=1))
         if not newest.hits:
             return ""

@@ -11,10 +11,10 @@ from refdesk.core.machine_orders import is_order
 from refdesk.kit import phrases
 
 MAX_REMEMBERED = 8192
-"""Texts whose sentences are kept in memory: a refinement reads again what the ones before have read."""
+"""Most texts whose sentences are cached: a refinement reads again what earlier ones have read."""
 
 MAX_SENTENCE = 240
-"""Code points of a sentence that are kept."""
+"""How many code points of a sentence are kept."""
 
 _END = regex.compile(
     r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No|vs|etc|e\.g|i\.e|approx|Inc|Ltd)\.)\s+|(?<=[。！？])\s*|\n+"
@@ -29,7 +29,8 @@ _WRAPPED = regex.compile(
 _ASSENT = r"""(?:no|right)(?=[,.!?:;–…](?!\d)|\ -|$|\s+(?:i|we|you|he|she|it|they|this|that|there|these|those|the|my|our
     |your|i['’]\p{L}+|\p{L}+n['’]t|is|was|are|did|not|still|but|and|so|please|sorry|thanks?|let|just|because|when|where|what
     |how|why)\b)"""
-"""Words that are more than an answer before a noun: "No internet", "Right speaker"."""
+"""Words that are an answer only in certain contexts, and more than that before a noun: "No internet", "Right
+speaker"."""
 
 _GREETING = regex.compile(
     rf"""^(?:(?:(?:hi|hey|hello|helo|howdy|hiya|greetings|dear|good\ (?:morning|afternoon|evening|day)|ok|okay
@@ -85,10 +86,10 @@ _MASKED = regex.compile(r"\[(?:card number|e-mail|phone number|account number|so
 
 @lru_cache(MAX_REMEMBERED)
 def split(text: str) -> tuple[str, ...]:
-    """Return the sentences of a text that say something, each as one line, without greetings before them.
+    """Return the sentences of a text that have content, each as one line, without leading greetings.
 
-    Left out are pleasantries, names, bare numbers, and sentences that address a machine instead of a person: whoever
-    reads a playbook is to do what helped, not what a customer orders.
+    Left out are pleasantries, names, bare numbers, and sentences that address a machine instead of a person: readers of
+    a playbook are to do what helped, not what a customer's text orders.
     """
     return tuple(_split(text))
 
@@ -115,7 +116,7 @@ def unwrap(text: str) -> str:
 
 
 def drop_greeting(sentence: str) -> str:
-    """Return a sentence without the greeting or the assent that it begins with."""
+    """Return a sentence without the greeting or assent that it begins with."""
     return _GREETING.sub("", sentence).strip(" ,;:-–")
 
 
@@ -131,7 +132,7 @@ def asks(text: str) -> bool:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether a text is mostly written without blanks between words."""
+    """Return whether a text contains a script that is written without blanks between words."""
     return regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]", text) is not None
 
 

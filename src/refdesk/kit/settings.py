@@ -1,4 +1,4 @@
-"""Kinds of settings: the types that a toolset's settings, and refdesk's own, are declared with."""
+"""The types with which settings are declared, those of toolsets and refdesk's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_BLANK = r"\S"
 
 
 def split_names(value: object) -> object:
-    """Return the parts of a text between commas, outer blanks removed and empty ones left out; else the value."""
+    """Return the parts of a text between commas, stripped and without empty ones; any other value unchanged."""
     return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
@@ -25,7 +25,7 @@ def _read_none(value: object) -> object:
 
 
 def _check_url(value: str) -> str:
-    """Return an address of which host and port can be told."""
+    """Return a URL, if it has a host and a valid port."""
     try:
         parts = urlsplit(value)
         is_whole = bool(parts.hostname) and parts.port != 0
@@ -45,12 +45,13 @@ def _check_networks(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _expand(path: Path) -> Path:
-    # The method of `Path` raises where there is no such user.
+    # `Path.expanduser` raises if there is no such user.
     return Path(os.path.expanduser(path))
 
 
 UserPath: TypeAlias = Annotated[Path, AfterValidator(_expand)]
-"""A file or folder; `~` is the user's own, which no shell has put in its place where a client starts a server."""
+"""A file or folder; `~` stands for the user's home folder, which no shell has expanded if a client starts the
+server."""
 
 Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_names)]
 """Names separated by commas."""
@@ -74,7 +75,7 @@ Origins: TypeAlias = Annotated[
 """Web origins, separated by commas."""
 
 Url: TypeAlias = Annotated[str, Field(pattern=URL), AfterValidator(_check_url)]
-"""An address that is asked over HTTP."""
+"""An address that is called over HTTP."""
 
 Hours: TypeAlias = Annotated[float, Field(gt=0, le=8760)]
 """A length of time, of at most a year."""

@@ -1,4 +1,4 @@
-"""Strict parsing of foreign bytes: text that every engine can store, unambiguous JSON."""
+"""Strict parsing of foreign bytes: only text that every engine can store, and unambiguous JSON."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def parse_json(text: str) -> JsonValue:
 
 
 def parse_object(text: str) -> JsonObject:
-    """Return the object of a JSON text; raises as `parse_json` does, also for what is no object."""
+    """Return the object of a JSON text; raises as `parse_json` does, and also for any other value."""
     value = parse_json(text)
     if not isinstance(value, Mapping):
         raise RefusedError("is not a JSON object")
@@ -67,7 +67,8 @@ def parse_object(text: str) -> JsonObject:
 
 
 def check_value(value: JsonValue, depth: int = 0) -> None:
-    """Return when every text in the value can be kept and it is not nested too deep; see `parse_json`."""
+    """Check that every text in the value can be stored and that it is not nested too deeply; errors as in
+    `parse_json`."""
     if depth > MOST_DEPTH:
         raise RefusedError("is nested too deep")
     if isinstance(value, str):
@@ -85,10 +86,10 @@ def read_instant(value: object, name: str, *, assume_utc: bool) -> datetime:
     """Return an ISO 8601 date or time in UTC.
 
     Args:
-        assume_utc: Whether a time without an offset is one in UTC, or refused.
+        assume_utc: Whether a time without an offset is taken as UTC, rather than refused.
 
     Raises:
-        RefusedError: It is none, or outside the years that can be kept.
+        RefusedError: It is not one, or outside the years that can be represented.
     """
     if not isinstance(value, str):
         raise RefusedError(f"{name} is not a time in ISO 8601")

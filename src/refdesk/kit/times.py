@@ -15,7 +15,7 @@ EXAMPLES = "a date such as 2027-01-31, an instant, or a span such as 12h, 30d or
 
 
 def read_span(text: str) -> timedelta | None:
-    """Return a span of time, negative where it begins with a minus; `None` where the text is none."""
+    """Return a span of time, negative if it begins with a minus; `None` if the text is not a span."""
     found = _SPAN.fullmatch(text.strip())
     if found is None:
         return None
@@ -27,7 +27,7 @@ def parse_span(text: str, option: str) -> timedelta:
     """Return a span of time.
 
     Raises:
-        InvalidInputError: It is none; the message names the option.
+        InvalidInputError: It is not one, or has a sign; the message names the option.
     """
     span = read_span(text)
     if span is None or text.strip()[0] in "+-":
@@ -36,7 +36,7 @@ def parse_span(text: str, option: str) -> timedelta:
 
 
 def parse_future(text: str, now: datetime, option: str) -> datetime:
-    """Return an instant; a span is from now on, and a date is its midnight in UTC.
+    """Return an instant; a span counts from now on, and a date means its midnight in UTC.
 
     Raises:
         InvalidInputError: It is neither; the message names the option.
@@ -51,10 +51,10 @@ def parse_future(text: str, now: datetime, option: str) -> datetime:
 
 
 def spell_past(text: str, now: datetime, *, is_day: bool) -> str:
-    """Return a span as the day or instant that is so long ago, or ahead where it begins with a plus; else the text.
+    """Return a span as the day or instant that long ago, or ahead if it begins with a plus; any other text unchanged.
 
     Raises:
-        InvalidInputError: It is a span in a unit that there is not.
+        InvalidInputError: It is a span in an unknown unit.
     """
     span = read_span(text)
     if span is None:

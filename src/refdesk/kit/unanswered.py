@@ -1,4 +1,4 @@
-"""Tells whether an answer left a question open: what each search says of its own answers."""
+"""Determines whether an answer left a question open; each search applies it to its own answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def tell_unanswered(
     text: str, toolsets: Sequence[str], matches: Iterable[tuple[str, Match | None]]
 ) -> Unanswered | None:
-    """Return the question where nothing of what was found is strong, else `None`.
+    """Return the question if nothing that was found is a strong match, else `None`.
 
     Args:
-        text: As it was asked.
-        toolsets: Those that answered.
-        matches: Of everything that was found, each with its toolset.
+        text: The question as it was asked.
+        toolsets: The toolsets that answered.
+        matches: The match of everything that was found, each with its toolset.
     """
     found = set(matches)
     if not text.strip() or not toolsets or any(match == "strong" for _, match in found):

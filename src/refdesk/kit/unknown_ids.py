@@ -1,4 +1,4 @@
-"""Names what an unknown id was meant to be: an id nearly like it, or, where words were sent, what they find."""
+"""Suggests what was meant by an unknown id: similar ids or, if words were sent instead of an id, what they find."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[0-9a-f-]{8,64}", re.IGNORECASE)
 _MOST_WRONG = 4
-"""Characters at one place: left out, added, exchanged or copied wrongly. Ids of one hour share a third of theirs, so
-what is less alike may be any other."""
+"""Most wrong characters, at one place: left out, added, swapped or miscopied. Ids made within one hour share a third of
+their characters, so a less similar id may be any other."""
 
 _LEAST_BEGINNING = 8
-"""Characters of an id that was cut off."""
+"""Fewest characters of a truncated id."""
 
 _MOST_CHARACTERS = 200
-"""Of words that were sent in the place of an id."""
+"""Most characters of words that were sent in place of an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How a toolset's things are found whose id is not known.
+    """How to find a toolset's documents if the id that was sent is unknown.
 
     Attributes:
-        get_collection: Returns where an org's things are kept.
-        scope: What a caller needs to be told of others.
+        get_collection: Returns the collection of an org's documents.
+        scope: The scope that a caller needs to get suggestions.
     """
 
     get_collection: Callable[[str], Collection]
     scope: str
 
     def offering(self, handler: Handler) -> Handler:
-        """Return the handler of an operation, with the nearest known ids in its error where it does not know one."""
+        """Return the handler of an operation, with the nearest known ids in its error if an id is unknown."""
 
         async def handle(context: Context, asked: object) -> BaseModel:
             try:
@@ -56,7 +56,7 @@ class Naming:
         return handle
 
     async def explain(self, context: Context, error: NotFoundError) -> NotFoundError:
-        """Return the error with the nearest known ids, where there are such and the caller may know."""
+        """Return the error with the nearest known ids, if there are any and the caller may know them."""
         if error.unknown is None or self.scope not in context.principal.scopes:
             return error
         found = await self._find(context, error.unknown.strip())
@@ -70,7 +70,7 @@ class Naming:
         if _ID.fullmatch(id):
             return find_alike(id, await base.store.get_digests(collection))
         from refdesk.core.search import matching
-        from refdesk.core.search.retrieval import SearchRequest  # not at the start
+        from refdesk.core.search.retrieval import SearchRequest  # not at start-up
 
         request = SearchRequest(collection, id[:_MOST_CHARACTERS], where=InState((State.CURRENT,)), limit=MOST)
         hits = (await base.search(request)).hits
@@ -78,7 +78,10 @@ class Naming:
 
 
 def find_alike(id: str, known: Iterable[str]) -> list[str]:
-    """Return the known ids, at most `MOST`, that were probably meant: wrong at one place, or cut off at the end."""
+    """Return the known ids that were probably meant: wrong at one place, or truncated at the end.
+
+    If more than `MOST` qualify, none is returned.
+    """
     folded = id.casefold()
     near = [other for other in known if _is_alike(folded, other)]
     return sorted(near) if len(near) <= MOST else []
@@ -88,13 +91,13 @@ def _is_alike(id: str, other: str) -> bool:
     if len(id) >= _LEAST_BEGINNING and other.startswith(id):
         return True
     if abs(len(id) - len(other)) > _MOST_WRONG or (id[:4] != other[:4] and id[-4:] != other[-4:]):
-        return False  # sees to most at once
+        return False  # rules out most ids at once
     before = _count_common(id, other)
     after = _count_common(id[before:][::-1], other[before:][::-1])
     return max(len(id), len(other)) - before - after <= _MOST_WRONG
 
 
 def _count_common(one: str, other: str) -> int:
-    """Return how many characters two texts begin with in common."""
+    """Return the length of the common prefix of two texts."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))

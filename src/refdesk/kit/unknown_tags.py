@@ -1,4 +1,4 @@
-"""Says in the search over all toolsets which of the tags asked nothing has, and which were probably meant."""
+"""Says in federated search which of the requested tags do not exist, and which were probably meant."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def explaining(find: Find, list_tags: ListTags) -> Find:
-    """Return a provider's `find` that says so where it finds nothing since nothing has a tag.
+    """Return a provider's `find` that, if it finds nothing, says which of the tags asked for nothing has.
 
     Args:
-        find: As `SearchProvider` has it.
-        list_tags: Returns the labels that the caller's things have.
+        find: The `find` of a `SearchProvider`.
+        list_tags: Returns the tags of the documents that the caller can find.
     """
 
     async def find_and_explain(context: Context, question: Question) -> ProviderAnswer | LeftOut:
@@ -38,7 +38,7 @@ def explaining(find: Find, list_tags: ListTags) -> Find:
 
 
 def describe_unknown(tags: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Return a sentence on each tag that is not known in any spelling, with the nearest that are."""
+    """Return a sentence on each tag that is not known in any spelling, with the nearest known ones."""
     keys = {facet_key(tag): tag for tag in known}
     unknown = [tag for tag in tags if not keys.keys() & {facet_key(each) for each in spell(tag)}]
     return [_describe(tag, [keys[key] for key in find_nearest(facet_key(tag), keys)]) for tag in unknown]

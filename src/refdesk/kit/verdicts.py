@@ -1,4 +1,4 @@
-"""What customers say of whether something helped."""
+"""What customers say about whether something helped."""
 
 from __future__ import annotations
 

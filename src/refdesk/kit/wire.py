@@ -1,4 +1,5 @@
-"""What arguments and answers are declared with: camel case on the wire, and kinds of fields that many of them have."""
+"""Building blocks for declaring arguments and answers: camel case on the wire, and types of fields that many of them
+share."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ class Message(BaseModel):
 
 
 def refuse_blank(value: str) -> str:
-    """Return a text that says something.
+    """Return a text that is not blank.
 
     Raises:
-        ValueError: It has nothing but blanks and characters that are invisible.
+        ValueError: It has nothing but blanks and invisible characters.
     """
     if not visible.is_seen(value):
         raise ValueError("is blank: it needs at least one character that can be seen")
@@ -49,10 +50,10 @@ def refuse_nul(text: str) -> str:
 
 
 def read_number(value: object) -> object:
-    """Return a whole number as it is, for the type check to judge.
+    """Return a value unchanged for the type check, unless it only looks like a number.
 
     Raises:
-        ValueError: It is a text or a truth value, which pydantic would take for one.
+        ValueError: It is a text or a truth value, which pydantic would accept as a number.
     """
     if isinstance(value, bool | str):
         raise ValueError("is no whole number: write it without quotes, such as 10")  # noqa: TRY004 - pydantic wants it
@@ -60,16 +61,16 @@ def read_number(value: object) -> object:
 
 
 def read_day(value: object) -> object:
-    """Return a day: of a month, its first.
+    """Return a day; for a month, its first.
 
     Raises:
-        ValueError: It is not written as YYYY-MM-DD or YYYY-MM, or in no calendar.
+        ValueError: It is not written as YYYY-MM-DD or YYYY-MM, or does not exist in the calendar.
     """
     return _read_day(value, is_last=False)
 
 
 def read_last_day(value: object) -> object:
-    """Return a day: of a month, its last; errors as in `read_day`."""
+    """Return a day; for a month, its last; errors as in `read_day`."""
     return _read_day(value, is_last=True)
 
 
@@ -90,13 +91,15 @@ def _get_day_of_month(month: str, *, is_last: bool) -> date:
 
 
 def read_time(value: str) -> str:
-    """Return what names a day or an instant; errors as in `parse_time`."""
+    """Return a text that names a day, a month or an instant; errors as in `parse_time`."""
     parse_time(value, time.min)
     return value
 
 
 def parse_time(value: str, at: time) -> datetime:
-    """Return an instant in UTC; of a day, the one at that time; of a month, of its first day, or its last at the end.
+    """Return an instant in UTC; for a day or a month, the one at the time `at`.
+
+    For a month, that is on its first day if `at` is midnight, else on its last.
 
     Raises:
         ValueError: It is neither a day nor an instant in ISO 8601, nor a month.
@@ -138,22 +141,22 @@ def read_client_token(value: str) -> str:
 
 
 SAYS_SOMETHING: dict[str, JsonValue] = {EXACT: {"pattern": r"\S"}}
-"""For the schema of what is not blank."""
+"""For the schema of texts that must not be blank."""
 
 Text: TypeAlias = Annotated[str, AfterValidator(refuse_blank), Field(json_schema_extra=SAYS_SOMETHING)]
-"""Says something."""
+"""A text that is not blank."""
 
 Detail: TypeAlias = Literal["concise", "full"]
-"""How much of each thing that was found is shown."""
+"""How much to show of each thing that was found."""
 
 Number: TypeAlias = Annotated[int, BeforeValidator(read_number)]
 """A whole number, never written as a text."""
 
 Day: TypeAlias = Annotated[date, BeforeValidator(read_day)]
-"""YYYY-MM-DD; of YYYY-MM, the first day."""
+"""YYYY-MM-DD; for YYYY-MM, the first day."""
 
 LastDay: TypeAlias = Annotated[date, BeforeValidator(read_last_day)]
-"""YYYY-MM-DD; of YYYY-MM, the last day."""
+"""YYYY-MM-DD; for YYYY-MM, the last day."""
 
 Uuid: TypeAlias = Annotated[str, AfterValidator(read_uuid), Field(json_schema_extra={"format": "uuid"})]
 """A UUID, however it is written."""

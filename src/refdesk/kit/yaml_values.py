@@ -1,8 +1,9 @@
-"""YAML of unknown origin: PyYAML's parser, whose events are taken one by one and given up at the first bad sign.
+"""Reads YAML of unknown origin: takes the events of PyYAML's parser one by one, and gives up at the first bad sign.
 
-Scalars stay text, dates and `yes` too: what a note means by them is not for YAML to say. Only plain integers and nulls
-are read as such. Anchors, aliases, tags and repeated keys are refused, and depth, values and characters are bounded, so
-that nothing can grow beyond what was read and nothing but text, lists and maps is ever made.
+Scalars stay text, including dates and `yes`: what a note means by them is not for YAML to decide. Only plain integers
+and nulls are converted. Anchors, aliases, tags and repeated keys are refused, and depth, values and characters are
+limited, so that nothing can grow beyond what was read and nothing but text, integers, nulls, lists and maps is ever
+made.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def parse_yaml(text: str) -> JsonValue:
-    """Return the value of the one document in a YAML text.
+    """Return the value of the only document in a YAML text.
 
     Raises:
-        RefusedError: It is not YAML, or uses, or is larger than, what is read.
+        RefusedError: It is not YAML, uses parts of YAML that are not read, or exceeds a limit.
     """
     if len(text) > MOST_CHARACTERS:
         raise RefusedError(f"is longer than the {MOST_CHARACTERS} characters of YAML that are read")
@@ -47,14 +48,14 @@ def parse_yaml(text: str) -> JsonValue:
 
 
 def read_plain(text: str) -> JsonValue:
-    """Return what a scalar without quotes is: an integer without leading zeros, null, or its text."""
+    """Return the value of a scalar without quotes: an integer without leading zeros, null, or its text."""
     if _INTEGER.fullmatch(text):
         return int(text)
     return None if text in _NULLS else text
 
 
 class _Builder:
-    """Builds the value from the inside out, without recursion: the open lists and maps are a stack."""
+    """Builds the value without recursion: the open lists and maps are kept on a stack."""
 
     def __init__(self) -> None:
         self._open: list[list[JsonValue]] = [[]]
@@ -102,7 +103,7 @@ def _read_scalar(event: yaml.ScalarEvent) -> JsonValue:
 
 
 def _pair(items: list[JsonValue]) -> dict[str, JsonValue]:
-    """Return the map of keys and values that alternate; a key that is no text is written as one."""
+    """Return the map of alternating keys and values; a key that is not a text is converted to one."""
     pairs: dict[str, JsonValue] = {}
     for key, value in zip(items[::2], items[1::2], strict=True):
         if isinstance(key, list | dict):
