@@ -1,4 +1,5 @@
-"""Carries messages between a client's stdin and stdout and a desk, and goes on with another desk when that one ends."""
+"""Carries messages between a client's stdin and stdout and a desk, and continues with another desk when that one
+ends."""
 
 from __future__ import annotations
 
@@ -26,16 +27,16 @@ if sys.platform == "win32":
 
 PIECE_BYTES = 65536
 MOST_LINE_BYTES = 8_000_000
-"""No request may be that long; of a line that is longer, its beginning is enough for the desk to refuse it."""
+"""More than any request may have; the beginning of a longer line is enough for the desk to refuse it."""
 
 MOST_TRIES = 5
-"""How many desks are started for the same request before it is answered with an error."""
+"""How many attempts to reach a desk are made before the requests that wait for one are answered with an error."""
 
 END_SECONDS = 5.0
-"""How long a desk may take to end a connection whose client is gone."""
+"""How long a desk may take to end the connection of a client that has gone."""
 
 FIRST_SECONDS = 60.0
-"""How long the first desk may take until it serves a client that is gone already, or says why it serves nobody."""
+"""How long the first desk may take to serve a client that has already gone, or to say why it serves nobody."""
 
 UNREACHABLE = "The desk could not be started again: {}. Try again, or let whoever runs it look at `refdesk status`."
 
@@ -43,12 +44,12 @@ UNREACHABLE = "The desk could not be started again: {}. Try again, or let whoeve
 class Carrier:
     """One client's connection.
 
-    The main thread reads stdin, another reads the desk. `_sending` is held by whoever sends to the desk, `_state` while
-    the journal is read or written.
+    The main thread reads from stdin, another one from the desk. `_sending` is held while sending to the desk, `_state`
+    while reading or writing the journal.
 
     Args:
-        client: What the desk is asked for.
-        snapshot: Answers while the first desk starts.
+        client: Finds or starts the desk, and says what to ask it for.
+        snapshot: Provides answers while the first desk starts.
         wire: A connection to the desk, if one runs.
     """
 
@@ -65,7 +66,7 @@ class Carrier:
         self._has_left = False
 
     def run(self) -> NoReturn:
-        """Carry until the client leaves; then end the process."""
+        """Carry messages until the client leaves; then end the process."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _leave)
         if sys.platform == "win32":
@@ -77,7 +78,7 @@ class Carrier:
         for line in _read_lines(0):
             if not self._answer_at_once(line):
                 self._carry(line)
-        # A desk that refuses to serve at all says why first.
+        # Wait, so that a desk that refuses to serve can say why first.
         self._sending.acquire(timeout=END_SECONDS if self._has_begun else FIRST_SECONDS)
         with self._state:
             self._has_left = True
@@ -89,7 +90,7 @@ class Carrier:
         os._exit(0)
 
     def _answer_at_once(self, line: bytes) -> bool:
-        """Answer a line of the client's before there is a desk; return whether that was possible."""
+        """Answer a line from the client before there is a desk; return whether that was possible."""
         with self._state:
             answer = self._journal.answer_here(line, self._snapshot.answer) if self._is_starting else None
             if answer:
@@ -118,7 +119,7 @@ class Carrier:
             os._exit(0)  # the client is gone
         except BaseException as error:
             sys.stderr.write(f"refdesk: {type(error).__name__}: {error}\n")
-            os._exit(70)  # a bug must not leave a client waiting for ever
+            os._exit(70)  # a bug must not make a client wait for ever
 
     def _begin(self) -> Wire:
         """Return the connection to the first desk, once it serves this client."""
@@ -140,7 +141,8 @@ class Carrier:
                 return wire
 
     def _serve_alone(self, reason: str) -> Wire:
-        """Return a connection to a server of this client's own, since there is no desk and stdin is read already."""
+        """Return a connection to a server for this client alone, since there is no desk and reading from stdin has
+        begun."""
         from refdesk.forwarder.spawning import spawn_isolated
 
         sys.stderr.write(f"refdesk: served in a process of its own: {reason}\n")
@@ -149,7 +151,7 @@ class Carrier:
         return wire
 
     def _read(self, wire: Wire) -> None:
-        """Give the client what the desk says until it ends."""
+        """Pass on to the client what the desk sends, until the desk ends."""
         read: int | None = None
         while line := wire.read_line():
             end = journal.read_end(line)
@@ -164,7 +166,7 @@ class Carrier:
                 _write(each)
 
     def _show(self, line: bytes) -> None:
-        """Give the client what it is to see of a line of the desk's."""
+        """Pass on to the client what it is to see of a line from the desk."""
         with self._state:
             shown = self._journal.note_desk(line)
             if shown is not None:
@@ -178,7 +180,7 @@ class Carrier:
             os._exit(0)
 
     def _reconnect(self) -> Wire:
-        """Return a connection to the desk or to its successor, on which the client's session goes on."""
+        """Return a connection to the desk or its successor, on which the client's session continues."""
         while True:
             reason = ""
             for tries in range(MOST_TRIES):
@@ -198,12 +200,12 @@ class Carrier:
             self._wait_until_needed()
 
     def _go_on(self, wire: Wire, said: dict[str, object]) -> None:
-        """Bring a desk to where the last one was: the handshake first, and once it is answered the rest.
+        """Bring a desk to the state of the last one: replay the handshake first and, once it is answered, the rest.
 
-        Called with `_sending` held, which is released when all is sent.
+        Call it with `_sending` held; it is released when everything is sent.
 
         Raises:
-            OSError: It ended meanwhile; `_sending` is still held.
+            OSError: The desk ended meanwhile; `_sending` is still held.
         """
         with self._state:
             self._is_starting = False
@@ -225,11 +227,12 @@ class Carrier:
             for parcel in rest:
                 self._journal.note_sent(parcel)
             self._wire = wire
-        # The desk may answer the first before it reads the last, so somebody must read meanwhile.
+        # The desk may answer the first requests before it reads the last, so they are sent in a thread while this one
+        # reads.
         threading.Thread(target=self._send_rest, args=(wire, rest), daemon=True).start()
 
     def _await_opening(self, wire: Wire) -> None:
-        """Return when the desk has answered the handshake; raises OSError when it ends first."""
+        """Wait until the desk has answered the handshake; raise OSError if it ends first."""
         while line := wire.read_line():
             with self._state:
                 is_answer = self._journal.is_own_answer(line)
@@ -246,7 +249,7 @@ class Carrier:
 
 
 def _send(wire: Wire, parcels: Sequence[Parcel]) -> None:
-    """Send to a desk; that it is gone is found out by whoever reads from it."""
+    """Send to a desk. If the desk is gone, the thread that reads from it finds out."""
     try:
         for parcel in parcels:
             wire.send(parcel.line)
@@ -255,7 +258,7 @@ def _send(wire: Wire, parcels: Sequence[Parcel]) -> None:
 
 
 def _read_lines(number: int) -> Iterator[bytes]:
-    """Yield the lines of a file, each with its end; what is too long to be a message is cut."""
+    """Yield the lines of a file, each with its newline; a line that is too long to be a message is cut."""
     buffer, is_cut = bytearray(), False
     while piece := os.read(number, PIECE_BYTES):
         *whole, rest = piece.split(b"\n")
@@ -273,7 +276,7 @@ def _read_lines(number: int) -> Iterator[bytes]:
 
 
 def _write(line: bytes) -> None:
-    """Write to the client; raises BrokenPipeError when it is gone."""
+    """Write to the client; raise BrokenPipeError if it is gone."""
     view = memoryview(line)
     while view:
         view = view[os.write(1, view) :]
@@ -284,7 +287,7 @@ def _leave(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _end(message: str) -> NoReturn:
-    """Say why nothing can be served, as a command does, and end the process."""
+    """Print why nothing can be served, as commands do, and end the process."""
     sys.stderr.write(f"Error: {message}\n")
     sys.stderr.flush()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""`refdesk serve --stdio`: its options are read here, without the library that the other commands use."""
+"""`refdesk serve --stdio`: its options are parsed here, without the library that the other commands use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VALUES = {"--toolset": "names", "--tools": "tools", "--org": "org", "--agent": 
 
 
 class Options(NamedTuple):
-    """What the command is asked for, as `refdesk serve --help` describes it."""
+    """The options of the command, as `refdesk serve --help` describes them."""
 
     names: tuple[str, ...] = ()
     tools: str | None = None
@@ -39,7 +39,7 @@ def read_options(arguments: Sequence[str]) -> Options | None:
             return None
         value = value if equals else rest.pop(0)
         if not _is_plain(option, value):
-            return None  # what is wrong with it is said by what reads every other command line
+            return None  # the parser of all other command lines says what is wrong
         if option == "--toolset":
             names.append(value)
         else:
@@ -48,17 +48,17 @@ def read_options(arguments: Sequence[str]) -> Options | None:
 
 
 def _is_plain(option: str, value: str) -> bool:
-    """Return whether a value is one for certain: names are what `refdesk.model` says, at most so much."""
+    """Return whether a value is certainly valid; the rules are no laxer than those for names in `refdesk.model`."""
     if option == "--org":
         return 0 < len(value) <= MOST_CHARACTERS and not value.strip(_OF_ORGS)
     return option != "--agent" or (0 < len(value) <= MOST_CHARACTERS and value.isprintable() and value.strip() != "")
 
 
 def make_client(options: Options) -> starting.Client:
-    """Return what reaches the desk of this process's settings.
+    """Return the client that reaches the desk for this process's settings.
 
     Raises:
-        UnusableError: No desk can be met here.
+        UnusableError: No desk can be reached from here.
     """
     settings = identity.read_settings()
     if identity.is_in_memory():
@@ -81,12 +81,12 @@ def forward(options: Options) -> str:
     """Carry the messages of this process's client to the desk, and end the process when the client leaves.
 
     Returns:
-        Why no desk can be reached from here, where that is so; nothing has been read then.
+        Why no desk can be reached from here, if so; nothing has been read from stdin then.
     """
     try:
         client = make_client(options)
         snapshot = Snapshot(client.place.path(".snapshot"), (__version__, client.asked["tools"], client.asked["era"]))
-        # A place that has a snapshot has had a desk: its clients can be answered while another starts.
+        # If a place has a snapshot, it has had a desk: clients can be answered from it while another desk starts.
         wire = client.find() if snapshot.is_kept else client.reach()
     except (UnusableError, UnreadableError) as error:
         return str(error)

@@ -1,7 +1,7 @@
-"""The config file: settings as TOML, for what the environment leaves open.
+"""The config file: settings as TOML, for those that the environment does not set.
 
-A key is a setting's name in lower case; a table stands for the beginning of the names of what is in it. Values become
-texts as variables have them, since what they mean is up to `refdesk.settings`.
+A key is a setting's name in lower case; the name of a table is a prefix for the names in it. Values become texts like
+those of environment variables; what they mean is up to `refdesk.settings`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ MOST_BYTES = 1_000_000
 
 _Known = tuple[str, int, int]
 _read: dict[_Known, dict[str, str]] = {}
-"""What was read, by path, time and size: a process asks several times."""
+"""Cache of what was read, by path, modification time and size: a process reads the file several times."""
 
 
 class UnreadableError(Exception):
-    """There is a config file, or one is named, and it cannot be used. Says which and why."""
+    """A config file that exists, or was named, cannot be used; the message says which and why."""
 
 
 def find_path(variables: Mapping[str, str]) -> str | None:
-    """Return where the config file is, or would be; `None` where none is wanted."""
+    """Return where the config file is, or would be; `None` if none is to be read."""
     chosen = variables.get(VARIABLE)
     if chosen:
         return None if chosen.lower() == NONE else os.path.abspath(os.path.expanduser(chosen))
@@ -38,10 +38,11 @@ def find_path(variables: Mapping[str, str]) -> str | None:
 
 
 def read(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what the config file says, by the settings' names in lower case; nothing where there is none.
+    """Return the settings in the config file, by name in lower case; none if there is no file.
 
     Raises:
-        UnreadableError: It is no TOML, holds what no setting is, cannot be read, or was named and is not there.
+        UnreadableError: It is not TOML, holds a value that no setting can have, cannot be read, or was named explicitly
+            and does not exist.
     """
     path = find_path(variables)
     if path is None:
@@ -67,8 +68,8 @@ def _name(path: str, variables: Mapping[str, str]) -> str:
 
 
 def _load(path: str) -> dict[str, str]:
-    """Return what a file says; raises OSError or ValueError, which says why, where it cannot be used."""
-    import tomllib  # only where there is a file: clients start a forwarder for every window
+    """Return the settings in a file; raise OSError, or ValueError with the reason, if it cannot be used."""
+    import tomllib  # only if there is a file: clients start a forwarder for every window
 
     with open(path, "rb") as file:
         text = file.read(MOST_BYTES + 1)
@@ -87,7 +88,7 @@ def _flatten(table: dict[str, Any], before: str) -> list[tuple[str, str]]:
 
 
 def _write(name: str, value: object) -> str:
-    """Return a value as a variable has it."""
+    """Return a value as an environment variable would hold it."""
     if isinstance(value, list):
         return ",".join(_write(name, each) for each in cast("list[object]", value))
     if isinstance(value, bool):

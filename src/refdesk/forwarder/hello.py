@@ -1,8 +1,8 @@
-"""What is said before a connection carries messages: one line of JSON each way, on loopback after a proof each way."""
+"""The greeting before a connection carries messages: one line of JSON each way; on loopback, after a proof each way."""
 
 from __future__ import annotations
 
-import _socket as socket  # without enumerations of all constants: a tenth of a forwarder's memory
+import _socket as socket  # without the enumerations of all constants, which would take a tenth of a forwarder's memory
 import json
 import os
 from collections.abc import Mapping
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from refdesk.forwarder.rendezvous import Place
 
 MARK = "refdesk"
-"""The one field of every line that is the desk's own and no message of the protocol's."""
+"""The only field of every line that is refdesk's own rather than a protocol message."""
 
 PIECE_BYTES = 65536
 
 
 class RefusedError(Exception):
-    """The desk said why it serves nobody like this. Says it."""
+    """The desk refused to serve this client; the message is its reason."""
 
 
 def pack(said: Mapping[str, object]) -> bytes:
-    """Return a line of the desk's own."""
+    """Return a line of refdesk's own."""
     return json.dumps({MARK: said}, separators=(",", ":")).encode() + b"\n"
 
 
 def unpack(line: bytes) -> dict[str, Any] | None:
-    """Return what a line of the desk's own says, or `None` for any other line."""
+    """Return the contents of a line of refdesk's own, or `None` for any other line."""
     if not line.startswith(b'{"refdesk":'):
         return None
     try:
@@ -44,7 +44,7 @@ def unpack(line: bytes) -> dict[str, Any] | None:
 
 
 class Wire:
-    """A connection that is read by lines."""
+    """A connection that is read line by line."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -52,11 +52,11 @@ class Wire:
         self._searched = 0
 
     def send(self, data: bytes) -> None:
-        """Send all of it; raises OSError where the other end is gone."""
+        """Send all of the data; raise OSError if the other end is gone."""
         self.connection.sendall(data)
 
     def read_line(self) -> bytes:
-        """Return the next line with its end, or nothing when there is none any more."""
+        """Return the next line with its newline, or empty bytes if there are no more."""
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
             try:
@@ -72,22 +72,22 @@ class Wire:
         return line
 
     def end_sending(self) -> None:
-        """Say that nothing more comes; what the other end still has to say can be read."""
+        """Tell the other end that nothing more comes; what it still sends can be read."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close it, and wake whoever reads from it."""
+        """Close the connection, and wake any thread that reads from it."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
 
 def prove_client(wire: Wire, place: Place) -> None:
-    """Prove to each other, on loopback, that both know the secret; on a Unix socket the system vouches.
+    """On loopback, prove to the desk and have it prove that both know the secret; on a Unix socket the system vouches.
 
     Raises:
-        OSError: The connection ended, or whoever listens there does not know the secret.
+        OSError: The connection ended, or the process that listens there does not know the secret.
     """
     if wire.connection.family != socket.AF_INET:
         return
@@ -100,7 +100,7 @@ def prove_client(wire: Wire, place: Place) -> None:
 
 
 def greet(wire: Wire, place: Place, asked: Mapping[str, object]) -> dict[str, Any]:
-    """Say what is asked for, and return what the desk answers.
+    """Send what is asked for, and return the desk's answer.
 
     Raises:
         OSError: The desk ended first.
@@ -117,7 +117,7 @@ def greet(wire: Wire, place: Place, asked: Mapping[str, object]) -> dict[str, An
 
 
 def prove_desk(wire: Wire, place: Place) -> None:
-    """The desk's part of the proof.
+    """Do the desk's part of the proof.
 
     Raises:
         OSError: The connection ended, or the client does not know the secret.

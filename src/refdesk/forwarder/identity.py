@@ -1,7 +1,7 @@
-"""Which desk a process belongs to: the data folder, and everything else that decides how a desk answers.
+"""Which desk a process belongs to, as decided by the data folder and everything else that affects a desk's answers.
 
-Settings are those of the environment, and of the config file where that has none. They are compared and handed on as
-they are written; what they mean is up to `refdesk.settings`.
+Settings come from the environment, or from the config file if the environment does not set them. They are compared and
+passed on as they are written; what they mean is up to `refdesk.settings`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from refdesk.forwarder.typed import NamedTuple
 PREFIX = "REFDESK_"
 
 OF_CALLERS = frozenset({"AGENT", "ORG", "STDIO_ERA", "TOOLS"})
-"""Settings that each client brings along: they say who it is and what it is offered."""
+"""Settings that each client has of its own: they say who it is and what it is offered."""
 
 OF_THE_NETWORK = frozenset(
     {
@@ -30,7 +30,7 @@ OF_THE_NETWORK = frozenset(
 """Settings that only matter over HTTP."""
 
 OF_THE_PROCESS = frozenset({"CONFIG", "DESK_IDLE", "DESK_SOCKET", "HOME", "LOG_LEVEL", "OTLP_ENDPOINT"})
-"""Settings that change no answer, and the data folder, which is compared as a folder."""
+"""Settings that affect no answer, and the data folder, which is compared separately."""
 
 NOT_COMPARED = OF_CALLERS | OF_THE_NETWORK | OF_THE_PROCESS
 
@@ -39,18 +39,19 @@ OUTSIDE = (
     *("PGPASSFILE", "PGPASSWORD", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGSSLMODE", "PGSSLROOTCERT"),
     *("GOOGLE_APPLICATION_CREDENTIALS",),
 )
-"""Variables of others that libraries read: through whom and as whom a desk asks."""
+"""Variables not of refdesk's own that libraries read: they decide through which proxies and as whom a desk connects."""
 
 _PLUGIN_GROUP = b"[refdesk.toolsets]"
 
 
 class Identity(NamedTuple):
-    """What tells desks apart.
+    """What distinguishes desks.
 
     Attributes:
         home: The data folder, absolute.
-        facts: The rest, as lines of text that hold secrets: never shown, never stored but as a keyed digest.
-        is_portable: Whether it means the same in every working folder.
+        facts: Everything else, as lines of text. They contain secrets: they are never shown, and only stored as a keyed
+            digest.
+        is_portable: Whether it does not depend on the working folder.
     """
 
     home: str
@@ -62,8 +63,8 @@ def read(names: Sequence[str] = (), environment: Mapping[str, str] | None = None
     """Return the identity of this process's desk.
 
     Args:
-        names: The toolsets that are asked for.
-        environment: The process's, if none is given.
+        names: The toolsets asked for.
+        environment: The variables; those of the process if none are given.
     """
     variables = os.environ if environment is None else environment
     settings = read_settings(variables)
@@ -79,7 +80,7 @@ def read(names: Sequence[str] = (), environment: Mapping[str, str] | None = None
 
 
 def read_settings(variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return refdesk's settings that are not empty, by their names without the prefix, in capitals.
+    """Return refdesk's settings that are not empty, by their names in upper case without the prefix.
 
     Raises:
         UnreadableError: The config file cannot be used.
@@ -99,12 +100,12 @@ def copy_environment() -> dict[str, str]:
 
 
 def list_runtime_folders() -> list[str]:
-    """Return where the system wants what lasts as long as a login or a machine, the most fitting first."""
+    """Return the folders for files that last as long as a login or until the machine restarts, most suitable first."""
     return [*filter(None, (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"))), "/tmp"]
 
 
 def find_home(variables: Mapping[str, str] | None = None) -> str:
-    """Return the data folder, absolute and without symbolic links; as `Settings.home` has it."""
+    """Return the data folder, absolute and without symbolic links, as in `Settings.home`."""
     variables = os.environ if variables is None else variables
     chosen = read_settings(variables).get("HOME")
     return os.path.realpath(os.path.expanduser(chosen or _find_default_home(variables)))
@@ -122,7 +123,7 @@ def _find_default_home(variables: Mapping[str, str]) -> str:
 
 
 def is_in_memory(variables: Mapping[str, str] | None = None) -> bool:
-    """Return whether the store is this process's memory, which cannot be shared."""
+    """Return whether the store is in this process's memory, which cannot be shared."""
     return read_settings(variables).get("STORE", "").startswith("memory:")
 
 
@@ -135,7 +136,8 @@ def _depends_on_folder(name: str, value: str) -> bool:
 
 
 def _list_plugins() -> list[str]:
-    """Return the installed packages that bring toolsets; two environments of one version may differ in them."""
+    """Return the installed packages that provide toolsets; two environments with the same version may differ in
+    them."""
     found: list[str] = []
     for folder in sys.path:
         try:
@@ -155,7 +157,8 @@ def _brings_toolset(folder: str) -> bool:
 
 
 def _name_machine() -> str:
-    """Return the machine's name, and which sandbox or container this is: a data folder may be mounted in several."""
+    """Return the machine's name and what identifies the sandbox or container: a data folder may be mounted in
+    several."""
     if sys.platform == "win32":
         return os.environ.get("COMPUTERNAME", "")
     return " ".join([os.uname().nodename, *map(_read_link, ("net", "mnt", "pid", "user"))])

@@ -1,7 +1,7 @@
-"""What a client has asked and is not answered yet: enough to go on with another desk when the one at hand ends.
+"""A client's requests that are not answered yet: enough to continue with another desk when the current one ends.
 
-Lines are carried as they are. Of each only what this takes is read: whether it is a request, an answer or a
-notification, its id, and of a tool call the tool and whether it carries an idempotency key.
+Lines are passed on unchanged. Of each, only what is needed for this is read: whether it is a request, an answer or a
+notification, its id, and for a tool call the tool and whether it carries an idempotency key.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
 MOST_ATTEMPTS = 8
-"""How many desks get the same request: one that ends each of them is answered with an error in the end."""
+"""Most desks that get the same request: a request during which each of them ended is finally answered with an error."""
 
 MOST_REPEAT_SECONDS = 300.0
-"""How long after it was first sent a call with an idempotency key is repeated: a desk keeps its answer for longer."""
+"""How long after it was first sent a call with an idempotency key may be repeated; a desk keeps its answer for
+longer."""
 
 ASKED_AT = "refdesk/askedAt"
-"""In the `_meta` of what is repeated, when it was first sent, in seconds since 1970: so a desk knows its key again."""
+"""The field in the `_meta` of a repeated call for when it was first sent, in seconds since 1970, by which a desk
+recognises its idempotency key."""
 
 LISTEN = "subscriptions/listen"
 UNSURE = (
@@ -36,15 +38,15 @@ INITIALIZED = "notifications/initialized"
 _URI = "uri "
 _REPLAYED = "refdesk-replay-"
 ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[ !#-\[\]-~]*"),"(result|error)":')
-"""How a desk begins its answers, so that long ones need not be parsed."""
+"""How a desk's answers begin, so that long ones need not be parsed."""
 
 
 class Request:
     """A request without an answer.
 
     Attributes:
-        sent_as: Which line of the current connection it was; `None` before it is sent.
-        attempts: How many desks have got it.
+        sent_as: The number of its line on the current connection; `None` before it is sent.
+        attempts: How many desks it has been sent to.
         asked_at: When the client sent it, in seconds since 1970.
     """
 
@@ -57,12 +59,12 @@ class Request:
 
     @property
     def id(self) -> object:
-        """Its id, as the client wrote it."""
+        """The id, as the client wrote it."""
         return self.message["id"]
 
     @property
     def method(self) -> object:
-        """Its method."""
+        """The method."""
         return self.message.get("method")
 
 
@@ -74,12 +76,12 @@ class Parcel(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """What the desk says of its tools.
+    """What the desk says about its tools.
 
     Attributes:
-        reads: Those that change nothing.
-        keyed: For those that take an idempotency key, the argument's name.
-        unsure: For each that writes, the result that says that nobody knows whether it did.
+        reads: The tools that change nothing.
+        keyed: For tools that take an idempotency key, the name of the argument.
+        unsure: For each tool that writes, the result for a call of which it is unknown whether it did.
     """
 
     reads: frozenset[str] = frozenset()
@@ -88,17 +90,17 @@ class Calls(NamedTuple):
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Calls:
-        """Return what is in a desk's greeting."""
+        """Return what a desk's greeting says."""
         calls = said.get("calls", {})
         return cls(frozenset(calls.get("reads", ())), calls.get("keyed", {}), calls.get("unsure", {}))
 
     def is_repeatable(self, request: Request) -> bool:
-        """Return whether a request that may have been carried out can be sent again."""
+        """Return whether a request that may have been carried out can safely be sent again."""
         if request.method != "tools/call":
             return True
         params = cast("Any", request.message.get("params"))
         if not isinstance(params, dict):
-            return True  # no desk carries it out
+            return True  # it is invalid, so no desk carries it out
         name, arguments = cast("dict[str, Any]", params).get("name"), cast("dict[str, Any]", params).get("arguments")
         if isinstance(name, str) and name in self.reads:
             return True
@@ -107,7 +109,7 @@ class Calls(NamedTuple):
         return has_key and time.time() - request.asked_at < MOST_REPEAT_SECONDS
 
     def say_unsure(self, request: Request) -> bytes:
-        """Return the answer to a request of which nobody knows whether it was carried out."""
+        """Return the answer to a request of which it is unknown whether it was carried out."""
         params = _get_params(request.message)
         result = self.unsure.get(str(params.get("name"))) or _result(
             {"error": {"code": "UNAVAILABLE", "message": UNSURE}}
@@ -128,10 +130,11 @@ Learn: TypeAlias = "Callable[[Mapping[str, Any], bytes], bytes | None]"
 
 
 class Journal:
-    """The state of one client's session, as far as another desk must be given it.
+    """The state of one client's session, as far as another desk needs it.
 
     Args:
-        learn: Called with each request that is answered, and the answer; returns what the client gets beside it.
+        learn: Called with each request that a desk answers, and the answer; returns what to send the client if the
+            answer itself is not for it.
     """
 
     def __init__(self, learn: Learn = lambda _request, _line: None) -> None:
@@ -149,11 +152,11 @@ class Journal:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client waits for something that only a desk can send."""
+        """Whether the client is waiting for something that only a desk can send."""
         return bool(self._pending or self._standing)
 
     def note_client(self, line: bytes) -> Parcel | None:
-        """Take down a line of the client's; return what to send for it, or `None` for nothing."""
+        """Record a line from the client; return what to send for it, or `None` for nothing."""
         value = _load(line)
         if isinstance(value, list):
             batch = cast("list[object]", value)
@@ -165,13 +168,13 @@ class Journal:
         return Parcel(line, [request] if request else [])
 
     def note_sent(self, parcel: Parcel) -> None:
-        """Take down that something goes to the desk at hand."""
+        """Record that a parcel is sent to the current desk."""
         self._lines += 1
         for request in parcel.requests:
             request.sent_as, request.attempts = self._lines, request.attempts + 1
 
     def note_desk(self, line: bytes) -> bytes | None:
-        """Take down a line of the desk's; return what the client gets of it, or `None` for nothing."""
+        """Record a line from the desk; return what to send to the client for it, or `None` for nothing."""
         plain = ANSWER.match(line)
         if plain is not None:
             return self._note_answer(line, plain[1].decode(), plain[2] == b"result")
@@ -184,10 +187,10 @@ class Journal:
         return self._note_answer(line, key_of(answered["id"]), "result" in answered)
 
     def lose(self, read: int | None) -> list[bytes]:
-        """Take down that the desk at hand ended; return what the client gets at once.
+        """Record that the current desk ended; return what to send to the client at once.
 
         Args:
-            read: How many lines it had taken in, each of which it answered; `None` if it did not say so.
+            read: How many lines the desk had read, all of which it answered; `None` if it did not say.
         """
         told: list[bytes] = []
         for key, request in list(self._pending.items()):
@@ -203,23 +206,23 @@ class Journal:
         shown = (json.loads(key) for key in self._asked_by_desk)
         told += [_notify("notifications/cancelled", {"requestId": id}) for id in shown]
         uris = [name.removeprefix(_URI) for name in self._standing if name.startswith(_URI)]
-        told += [_notify("notifications/resources/updated", {"uri": uri}) for uri in uris]  # for all anybody knows
+        told += [_notify("notifications/resources/updated", {"uri": uri}) for uri in uris]  # they may have changed
         self._asked_by_desk.clear()
         self._swallowed.clear()
         self._lines, self._epoch = 0, self._epoch + 1
         return told
 
     def replay_opening(self) -> list[Parcel]:
-        """Return the handshake for another desk, if there was one; its answers are for nobody."""
+        """Return the handshake for another desk, if there was one; the answers to it are not passed on."""
         if any(request.method == "initialize" for request in self._pending.values()):
             return []
         return [Parcel(self._disguise(line)) for line in self._opening]
 
     def answer_here(self, line: bytes, answer: Callable[[Mapping[str, Any]], bytes | None]) -> bytes | None:
-        """Let a client's line be answered before there is a desk, which is asked the same once there is one.
+        """Answer a client's line before there is a desk; once there is one, it is asked the same.
 
         Returns:
-            What the client gets, nothing for a line that needs no answer, or `None` where only a desk has one.
+            What the client gets, empty for a line that needs no answer, or `None` if only a desk can answer.
         """
         value = _load(line)
         message = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -234,13 +237,14 @@ class Journal:
         return answered
 
     def replay_rest(self) -> list[Parcel]:
-        """Return what follows the handshake: what was subscribed to, then every request without an answer."""
+        """Return what follows the handshake: lists that were answered here, subscriptions, then every request without
+        an answer."""
         standing = [Parcel(self._disguise(line)) for line in (*self._answered_here, *self._standing.values())]
         self._answered_here.clear()
         return [*standing, *(Parcel(_date(request), [request]) for request in self._pending.values())]
 
     def is_own_answer(self, line: bytes) -> bool:
-        """Return whether a line of the desk's answers what was replayed."""
+        """Return whether a line from the desk answers something that was replayed."""
         plain = ANSWER.match(line)
         return plain is not None and plain[1].decode() in self._swallowed
 
@@ -277,14 +281,14 @@ class Journal:
         return request
 
     def _note_reply(self, line: bytes, reply: dict[str, Any]) -> bytes | None:
-        """Return the client's answer to a question of the desk's, if it is for the desk at hand."""
+        """Return the client's answer to a question from the desk, if the current desk asked it."""
         original = self._asked_by_desk.pop(key_of(reply["id"]), None)
         if original is None:
             return line if self._epoch == 0 else None
         return line if original == reply["id"] else _dump({**reply, "id": original})
 
     def _note_question(self, line: bytes, question: dict[str, Any]) -> bytes:
-        """Return a question of the desk's under an id that no desk before it has used."""
+        """Return a question from the desk under an id that no earlier desk has used."""
         id = question["id"]
         shown = id if self._epoch == 0 else f"desk-{self._epoch}:{key_of(id)}"
         self._asked_by_desk[key_of(shown)] = id
@@ -300,7 +304,7 @@ class Journal:
             self._standing["level"] = request.line
 
     def _disguise(self, line: bytes) -> bytes:
-        """Return a line that is sent again under an id of our own."""
+        """Return a line that is sent again, under an id of our own."""
         message = cast("dict[str, Any]", _load(line))
         if "id" not in message:
             return line
@@ -311,7 +315,7 @@ class Journal:
 
 
 def _date(request: Request) -> bytes:
-    """Return a request as it is sent: one that a desk has got before says when that was."""
+    """Return a request as it is sent: a tool call that was sent to a desk before says when it was first sent."""
     params = _get_params(request.message)
     if not request.attempts or request.method != "tools/call" or not params:
         return request.line
@@ -321,7 +325,7 @@ def _date(request: Request) -> bytes:
 
 
 def read_end(line: bytes) -> int | None:
-    """Return how many lines a desk had taken in, where a line is its last and says so."""
+    """Return how many lines a desk had read, if this is its last line, which says so."""
     said = unpack(line)
     return said.get("read") if said is not None else None
 
@@ -342,7 +346,7 @@ def _notify(method: str, params: Mapping[str, object]) -> bytes:
 
 
 def _get_params(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message's parameters; none where a client sent something else in their place."""
+    """Return a message's parameters; none if a client sent something else in their place."""
     params: object = message.get("params")
     return cast("dict[str, Any]", params) if isinstance(params, dict) else {}
 
@@ -352,5 +356,5 @@ def _is_id(value: object) -> bool:
 
 
 def key_of(id: object) -> str:
-    """Return what stands for an id: 1 and "1" are two."""
+    """Return a text that stands for an id: 1 and "1" are different ids."""
     return json.dumps(id)

@@ -15,14 +15,14 @@ PAUSE_SECONDS = 0.02
 
 
 class FileLock:
-    """The lock on one file, which is made where it is not there."""
+    """The lock on one file, which is created if it does not exist."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._number: int | None = None
 
     def take(self, seconds: float = 0.0) -> bool:
-        """Take the lock; return whether it was free within so many seconds."""
+        """Take the lock; return whether it became free within this many seconds."""
         deadline = time.monotonic() + seconds
         while not self._try():
             if time.monotonic() >= deadline:
@@ -31,13 +31,13 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back; the file stays."""
+        """Release the lock; the file stays."""
         if self._number is not None:
             os.close(self._number)
             self._number = None
 
     def is_in_place(self) -> bool:
-        """Return whether the locked file is still the one at the path, so that others would meet the lock."""
+        """Return whether the locked file is still the one at the path, so that others would run into the lock."""
         try:
             there, ours = os.stat(self.path), os.fstat(self._number if self._number is not None else -1)
         except OSError:
@@ -54,7 +54,7 @@ class FileLock:
         self._number = number
         if self.is_in_place():
             return True
-        self.release()  # deleted, or replaced, between opening and locking it
+        self.release()  # the file was deleted or replaced between opening and locking it
         return False
 
 

@@ -1,7 +1,7 @@
 """Where a desk and its clients meet: a folder in the data folder that only its owner can enter.
 
-For each desk that folder has a lock that the running desk holds, a lock for whoever starts one, a log, and a file that
-says where the desk listens. Their names are keyed digests, since what tells desks apart holds secrets.
+For each desk that folder has a lock that the running desk holds, a lock for the process that starts one, a log, and a
+file that says where the desk listens. Their names are keyed digests, since what distinguishes desks contains secrets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refdesk.forwarder.locking import FileLock
 from refdesk.forwarder.typed import NamedTuple, cast
 
 try:
-    from _blake2 import blake2b  # hashlib would load OpenSSL: a tenth of a forwarder's memory
+    from _blake2 import blake2b  # hashlib would load OpenSSL, a tenth of a forwarder's memory
 except ImportError:
     from hashlib import blake2b
 
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
 FOLDER = "desk"
 SECRET_BYTES = 32
 MOST_SOCKET_PATH = 100
-"""Systems allow 104 to 108 bytes, with the zero at the end."""
+"""Systems allow 104 to 108 bytes, including the zero at the end."""
 
 DESCRIPTORS = "/proc/self/fd"
-"""Where a system has this, the length of the data folder's path does not matter."""
+"""On systems that have this, the length of the data folder's path does not matter."""
 
 LOOPBACK = "127.0.0.1"
 UNSAFE = "its folder can be entered by others"
 
 
 class UnusableError(Exception):
-    """No desk can be met here: the folder cannot be made, or the system has no such sockets. Says why."""
+    """No desk can be reached here: the folder cannot be created, or the system has no suitable sockets. The message
+    says why."""
 
 
 class Found(NamedTuple):
-    """A desk as its file describes it; it may be gone.
+    """A desk as its file describes it; it may have ended.
 
     Attributes:
         address: The path of its socket, or its port on loopback.
@@ -60,7 +61,7 @@ class Found(NamedTuple):
     started: float
 
     def to_json(self) -> dict[str, object]:
-        """Return what its file says."""
+        """Return the contents of its file."""
         return {name: getattr(self, name) for name in ("pid", "version", "address", "kind", "key", "started")}
 
 
@@ -68,8 +69,8 @@ class Place(NamedTuple):
     """The files of one desk.
 
     Attributes:
-        folder: Holds them.
-        secret: What only those know who can read the folder.
+        folder: The folder that holds them.
+        secret: Known only to those who can read the folder.
         key: Stands for the desk in the names of files.
     """
 
@@ -86,7 +87,7 @@ class Place(NamedTuple):
         return FileLock(self.path(".lock"))
 
     def get_start_lock(self) -> FileLock:
-        """Return the lock that whoever starts a desk holds meanwhile."""
+        """Return the lock that a process holds while it starts a desk."""
         return FileLock(self.path(".start"))
 
     def find(self) -> Found | None:
@@ -94,28 +95,28 @@ class Place(NamedTuple):
         return _read(self.path(".json"), self.key)
 
     def announce(self, found: Found) -> None:
-        """Say where the desk listens; whoever reads it sees the whole of it or none."""
+        """Say where the desk listens; readers see the whole announcement or none."""
         path = self.path(f".json-{os.getpid()}")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(found.to_json(), file)
         os.replace(path, self.path(".json"))
 
     def withdraw(self) -> None:
-        """Take the announcement back if it is this process's."""
+        """Remove the announcement if it is this process's."""
         found = self.find()
         if found is not None and found.pid == os.getpid():
             remove(self.path(".json"))
 
     def prove(self, role: str, nonce: str) -> str:
-        """Return what shows that this process knows the secret."""
+        """Return a proof that this process knows the secret."""
         return _digest(self.secret, "proof", role, nonce)
 
 
 def open_place(desk: Identity) -> Place:
-    """Return the place of a desk; its folder is made where it is not there.
+    """Return the place of a desk; create its folder if it does not exist.
 
     Raises:
-        UnusableError: The folder cannot be made, or others can enter it.
+        UnusableError: The folder cannot be created, or exists and is not a folder of this user.
     """
     folder = os.path.join(desk.home, FOLDER)
     try:
@@ -128,7 +129,7 @@ def open_place(desk: Identity) -> Place:
 
 
 def find_place(desk: Identity) -> Place | None:
-    """Return the place of a desk where its folder has one already; nothing is made."""
+    """Return the place of a desk if its folder exists already; create nothing."""
     folder = os.path.join(desk.home, FOLDER)
     if not os.path.exists(os.path.join(folder, "secret")):
         return None
@@ -139,7 +140,7 @@ def find_place(desk: Identity) -> Place | None:
 
 
 def open_known_place(home: str, key: str) -> Place:
-    """Return the place of a desk whose key is known; raises OSError where its folder is gone."""
+    """Return the place of a desk whose key is known; raise OSError if its folder is gone."""
     folder = os.path.join(home, FOLDER)
     return Place(folder, _get_secret(os.path.join(folder, "secret")), key)
 
@@ -163,7 +164,7 @@ def connect(found: Found) -> socket.socket:
     """Return a connection to a desk.
 
     Raises:
-        OSError: It is gone, or belongs to somebody else.
+        OSError: The desk is gone, or belongs to another user.
     """
     is_local = isinstance(found.address, str)
     connection = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET, socket.SOCK_STREAM)
@@ -182,7 +183,7 @@ def connect(found: Found) -> socket.socket:
 
 @contextmanager
 def shorten(path: str) -> Generator[str]:
-    """Yield a path to the same file that is short enough for a socket: by the descriptor of its folder."""
+    """Yield a path to the same file that is short enough for a socket, by way of a descriptor of its folder."""
     if len(os.fsencode(path)) <= MOST_SOCKET_PATH:
         yield path
         return
@@ -195,13 +196,13 @@ def shorten(path: str) -> Generator[str]:
 
 
 def require_own(connection: socket.socket) -> None:
-    """Return when the other end of a Unix socket is a process of the same user, as far as the system can say.
+    """Check that the other end of a Unix socket is a process of the same user, as far as the system can tell.
 
     Raises:
-        PermissionError: It is another user's.
+        PermissionError: It belongs to another user.
     """
     if connection.family == socket.AF_INET or not hasattr(socket, "SO_PEERCRED"):
-        return  # the folder's mode decides, or the secret
+        return  # the folder's mode, or the secret, protects it
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     owner = int.from_bytes(credentials[4:8], sys.byteorder)
     if owner != os.getuid():
@@ -209,11 +210,11 @@ def require_own(connection: socket.socket) -> None:
 
 
 def make_private(folder: str) -> None:
-    """Make a folder that only its owner can enter, or return when it is one.
+    """Create a folder that only its owner can enter; one that exists is made so.
 
     Raises:
-        OSError: It cannot be made.
-        UnusableError: It is no folder of this user's.
+        OSError: It cannot be created.
+        UnusableError: It exists and is not a folder of this user.
     """
     try:
         os.mkdir(folder, 0o700)
@@ -231,7 +232,7 @@ def _require_private(folder: str) -> None:
 
 
 def _get_secret(path: str) -> bytes:
-    """Return the folder's secret, made by the first who asks."""
+    """Return the folder's secret; the first process that asks creates it."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -241,7 +242,7 @@ def _get_secret(path: str) -> bytes:
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(os.urandom(SECRET_BYTES))
     try:
-        os.link(draft, path)  # unlike a rename, fails where somebody was faster
+        os.link(draft, path)  # unlike a rename, this fails if another process was faster
     except FileExistsError:
         pass
     finally:

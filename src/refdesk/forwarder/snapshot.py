@@ -1,8 +1,8 @@
-"""What clients ask first, as a desk last answered it: so that nobody waits for a desk that is only just starting.
+"""A desk's latest answers to what clients ask first, so that nobody waits for a desk that is only just starting.
 
-An answer is taken for the same version, settings, handshake and question only; the handshake's for the same day as
-well, since instructions name it. The desk is asked again as soon as it runs; where it has changed its mind, the client
-hears that the list has changed, as the protocol provides.
+An answer is used only for the same version, settings, handshake and request; that to the handshake only on the same day
+as well, since the instructions name the date. The desk is asked again as soon as it runs; if its answer differs, the
+client gets notice that the list has changed, as the protocol provides.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ CHANGES = {
     "resources/list": "notifications/resources/list_changed",
     "resources/templates/list": "notifications/resources/list_changed",
 }
-"""What is kept, and what a client hears when it is no longer so."""
+"""The requests whose answers are kept, each with the notification that tells a client when an answer has changed."""
 
 MOST_KEPT = 64
 _OF_CALLERS = ("clientInfo", "io.modelcontextprotocol/clientInfo", "progressToken")
 
 
 class Snapshot:
-    """The answers that are kept in a file.
+    """Answers kept in a file.
 
     Args:
-        path: The file; where it cannot be read or written, nothing is kept.
-        facts: What else decides the answers, such as the version.
+        path: The file; if it cannot be read or written, nothing is kept.
+        facts: What else the answers depend on, such as the version.
     """
 
     def __init__(self, path: str, facts: Sequence[object]) -> None:
@@ -50,11 +50,11 @@ class Snapshot:
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is one."""
+        """Whether the file exists."""
         return os.path.exists(self._path)
 
     def answer(self, message: Mapping[str, Any]) -> bytes | None:
-        """Return the answer to a request, if it is kept."""
+        """Return the answer to a request, if one is kept."""
         name = self._name(message)
         kept = self._load().get(name) if name else None
         if name is None or kept is None:
@@ -63,7 +63,7 @@ class Snapshot:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (key_of(message.get("id")).encode(), kept.encode())
 
     def learn(self, message: Mapping[str, Any], line: bytes) -> bytes | None:
-        """Keep the desk's answer to a request; return what to tell a client that has got another one."""
+        """Keep the desk's answer to a request; return what to tell a client that was given a different one."""
         name, plain = self._name(message), ANSWER.match(line)
         if name is None or plain is None or plain[2] != b"result":
             return None
@@ -75,7 +75,8 @@ class Snapshot:
         return None if told == result or not change else b'{"jsonrpc":"2.0","method":"%b"}\n' % change.encode()
 
     def _name(self, message: Mapping[str, Any]) -> str | None:
-        """Return what stands for a request and all that decides its answer, or `None` where none is kept."""
+        """Return a key for a request and everything its answer depends on, or `None` for requests whose answers are not
+        kept."""
         method = message.get("method")
         if method not in CHANGES:
             return None
@@ -110,7 +111,7 @@ class Snapshot:
 
 
 def _strip(value: object) -> object:
-    """Return parameters without what only says who asks."""
+    """Return parameters without the fields that only identify the client or the call."""
     if not isinstance(value, dict):
         return value
     return {name: _strip(each) for name, each in cast("dict[str, object]", value).items() if name not in _OF_CALLERS}

@@ -1,4 +1,4 @@
-"""Starts processes: a desk that outlives its first client, or a server for one client where no desk can be reached."""
+"""Starts processes: a desk that outlives its first client, or a server for one client if no desk can be reached."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from refdesk.forwarder.identity import OF_CALLERS, PREFIX, Identity, copy_enviro
 from refdesk.forwarder.rendezvous import Place
 
 _DETACHED = 0x00000008 | 0x00000200 | 0x08000000 if sys.platform == "win32" else 0
-"""On Windows: detached, in a group of its own, without a window."""
+"""On Windows: detached, in its own process group, without a window."""
 
 
 def spawn(desk: Identity, place: Place, names: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a desk that outlives this process and holds none of its files; `names` are its toolsets."""
+    """Start a desk that outlives this process and keeps none of its files open; `names` are its toolsets."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "refdesk.server.local", place.key, *names],
         stdin=subprocess.DEVNULL,
@@ -33,7 +33,7 @@ def spawn(desk: Identity, place: Place, names: Sequence[str]) -> subprocess.Pope
 
 
 def spawn_isolated(arguments: list[str]) -> Wire:
-    """Start a server for this process's client alone, with the arguments that this process has."""
+    """Start a server for this process's client alone, with the arguments of this process."""
     ours, theirs = socket.socketpair()
     with theirs:
         command = [sys.executable, "-m", "refdesk", *arguments, "--isolated"]
@@ -42,9 +42,10 @@ def spawn_isolated(arguments: list[str]) -> Wire:
 
 
 def _make_environment(home: str) -> dict[str, str]:
-    """Return what the desk sees: all that this process sees, but for who its caller is.
+    """Return the environment of the desk: that of this process, without the settings that say who its caller is.
 
-    What the config file says now is among it: the desk is the one for these settings, whenever it comes to read them.
+    It includes what the config file says now: the desk is the one for these settings, even if the file has changed by
+    the time it starts.
     """
     variables = copy_environment()
     own = {PREFIX + name: value for name, value in read_settings(variables).items() if name not in OF_CALLERS}
@@ -55,5 +56,5 @@ def _make_environment(home: str) -> dict[str, str]:
     paths = [os.path.abspath(path) for path in kept.get("PYTHONPATH", "").split(os.pathsep) if path]
     root = os.path.dirname(os.path.dirname(os.path.abspath(refdesk.__file__)))
     if root not in sys.path[1:]:
-        paths.append(root)  # it was found in the working folder
+        paths.append(root)  # refdesk was found through the working folder
     return {**kept, "PYTHONPATH": os.pathsep.join(paths)} if paths else kept

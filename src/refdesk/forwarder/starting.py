@@ -1,4 +1,5 @@
-"""Finds the desk of a place, and starts one where none runs: exactly one, whoever else starts it at the same moment."""
+"""Finds the desk of a place, and starts one if none runs: exactly one, however many processes try at the same
+moment."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from refdesk.forwarder.rendezvous import Place, UnusableError
 from refdesk.forwarder.typed import NamedTuple
 
 START_SECONDS = 60.0
-"""How long a desk may take until it listens, and whoever starts one until the next has a go."""
+"""How long a desk may take until it listens, and how long a process waits for another one that is starting a desk."""
 
 PAUSE_SECONDS = 0.01
 
 
 class Client(NamedTuple):
-    """What a process asks a desk for, and where.
+    """What a process asks a desk for, and the place of that desk.
 
     Attributes:
         names: The toolsets that it is to serve.
-        asked: What the desk gets to know of the caller.
-        on_loopback: Whether a desk that is started listens on loopback, as it must where there are no Unix sockets.
+        asked: What the desk learns about the caller.
+        on_loopback: Whether a desk that is started listens on loopback, as it must on systems without Unix sockets.
     """
 
     identity: Identity
@@ -32,7 +33,7 @@ class Client(NamedTuple):
     on_loopback: bool = False
 
     def find(self) -> hello.Wire | None:
-        """Return a connection to the desk that runs, if one does."""
+        """Return a connection to the running desk, if there is one."""
         found = self.place.find()
         try:
             return hello.Wire(rendezvous.connect(found)) if found is not None else None
@@ -40,10 +41,10 @@ class Client(NamedTuple):
             return None
 
     def reach(self) -> hello.Wire:
-        """Return a connection to the desk, which is started where none runs.
+        """Return a connection to the desk; start one if none runs.
 
         Raises:
-            UnusableError: There is no way to reach one here.
+            UnusableError: No desk can be reached or started here.
         """
         wire = self.find()
         if wire is not None:
@@ -60,7 +61,7 @@ class Client(NamedTuple):
             lock.release()
 
     def _start(self) -> hello.Wire:
-        # Its imports take time, and most clients find a desk that runs.
+        # Imported here because it takes time, and most clients find a running desk.
         from refdesk.forwarder.spawning import spawn
 
         process = spawn(self.identity, self.place, self.names)

@@ -1,8 +1,8 @@
-"""What the forwarder needs of `typing`, whose import would take half a megabyte in each of its many processes."""
+"""What the forwarder needs from `typing`, whose import would take half a megabyte in each of its many processes."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # type checkers take it for true
+TYPE_CHECKING = False  # type checkers treat it as true
 
 if TYPE_CHECKING:
     from typing import NamedTuple, cast
@@ -10,11 +10,11 @@ else:
     from operator import itemgetter
 
     def cast(_kind, value):
-        """Return the value: what it is said to be is for type checkers."""
+        """Return the value; the kind is only for type checkers."""
         return value
 
     class NamedTuple(tuple):
-        """A tuple whose fields have the names that its class annotates, and the defaults that it sets."""
+        """A tuple whose fields have the names that its class annotates and the defaults that the class sets."""
 
         __slots__ = ()
 
@@ -25,7 +25,7 @@ else:
                 setattr(cls, name, property(itemgetter(place)))
 
         def __new__(cls, *values, **named):
-            """Return one with these values of its fields, in their order or by name."""
+            """Return a tuple with these field values, given in order or by name."""
             given = {**cls._defaults, **dict(zip(cls._fields, values, strict=False)), **named}
             if len(values) > len(cls._fields) or given.keys() != set(cls._fields):
                 raise TypeError(f"{cls.__name__} has the fields {', '.join(cls._fields)}")
