@@ -1,7 +1,7 @@
 """OpenTelemetry: traces and metrics go to a receiver that the settings name, as OTLP over HTTP.
 
-Nothing global is set: libraries that would trace by themselves, as the MCP SDK does with names and ids that callers
-chose, find no provider and trace nothing.
+No global provider is set: so libraries that would trace by themselves, as the MCP SDK does with names and ids that
+callers chose, find none and trace nothing.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 1.0
-"""How long the end of a process waits for what is not sent yet: clients kill one that takes more than two."""
+"""How long a process that ends waits for unsent data: clients kill one that takes more than two seconds."""
 
 _NAMELESS = "unknown_service"
 
 
 class Outage:
-    """Whether the receiver takes what it is sent: one line in the log when it stops, and one when it takes it again."""
+    """Whether the receiver accepts what it is sent: logs one line when it stops accepting, and one when it accepts
+    again."""
 
     def __init__(self) -> None:
         self._is_out = False
 
     def note(self, is_sent: bool, what: str) -> None:
-        """Take note of an attempt."""
+        """Note the outcome of an attempt."""
         if self._is_out == is_sent:
             self._is_out = not is_sent
             if is_sent:
@@ -65,14 +66,14 @@ class _Noting(SpanExporter):
 
 
 class Telemetry:
-    """Sends traces and metrics, in threads of its own: no call waits for it.
+    """Sends traces and metrics in threads of its own, so that no call waits for it.
 
     Args:
-        endpoint: The receiver's base URL; `None` for what the standard variables say.
-        instance: Tells this process from others of the service.
+        endpoint: The receiver's base URL; `None` to follow OpenTelemetry's standard environment variables.
+        instance: Distinguishes this process from others of the service.
         has_traces: Whether traces are sent.
-        has_metrics: Whether metrics are.
-        interval_seconds: How often these are due.
+        has_metrics: Whether metrics are sent.
+        interval_seconds: How often metrics are sent.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Telemetry:
         has_metrics: bool = True,
         interval_seconds: float = 60.0,
     ) -> None:
-        # It would say at every attempt, at length, what one line says once.
+        # The library would log at length, at every attempt, what `Outage` logs once in one line.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self.interval_seconds = interval_seconds
         self._resource = _make_resource(instance)
@@ -104,7 +105,7 @@ class Telemetry:
         return self._metrics is not None
 
     def send_metrics(self, families: Iterable[Metric]) -> None:
-        """Send these metrics; returns when the receiver has them, or would not take them. It never raises."""
+        """Send metrics; return when the receiver has accepted or refused them. Never raises."""
         if self._metrics is None:
             return
         try:
@@ -117,7 +118,7 @@ class Telemetry:
         self._outage.note(result is MetricExportResult.SUCCESS, "metrics")
 
     def close(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Send what is not sent yet, for at most so many seconds."""
+        """Send what is not sent yet, waiting for at most this many seconds."""
         ending = threading.Thread(target=self._shut_down, daemon=True)
         ending.start()
         ending.join(seconds)
@@ -134,7 +135,7 @@ def _join(endpoint: str | None, path: str) -> str | None:
 
 
 def _make_resource(instance: str) -> Resource:
-    """Return what says where all of it comes from; the standard variables take precedence."""
+    """Return the resource that identifies this process as the source; the standard variables take precedence."""
     found = Resource.create({})
     own = {SERVICE_VERSION: __version__, SERVICE_INSTANCE_ID: instance}
     if str(found.attributes.get(SERVICE_NAME, _NAMELESS)).startswith(_NAMELESS):

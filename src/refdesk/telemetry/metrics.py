@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _STARTED = time.time_ns()
-"""Counters count from when the process began, near enough."""
+"""Start of all counters: approximately when the process began."""
 
 
 def convert(families: Iterable[Family], resource: Resource) -> MetricsData:
-    """Return what a registry of Prometheus holds at this moment."""
+    """Return the current contents of a Prometheus registry."""
     at = time.time_ns()
     metrics = [metric for family in families for metric in _convert(family, at)]
     scope = ScopeMetrics(InstrumentationScope("refdesk", __version__), metrics, "")
@@ -69,12 +69,12 @@ def _by_labels(samples: Iterable[Sample]) -> Mapping[tuple[tuple[str, str], ...]
 
 
 def _gather(samples: Sequence[Sample], at: int) -> HistogramDataPoint:
-    """Return one point of a histogram; Prometheus counts in each bucket what is in those below it, too."""
+    """Return one point of a histogram; in Prometheus, each bucket also counts what is in those below it."""
     buckets = sorted((float(each.labels["le"]), each.value) for each in samples if each.name.endswith("_bucket"))
     total = next(each.value for each in samples if each.name.endswith("_sum"))
     up_to = [int(count) for _, count in buckets]
     counts = [count - before for count, before in zip(up_to, [0, *up_to], strict=False)]
     labels = {name: value for name, value in samples[0].labels.items() if name != "le"}
-    unknown = cast("float", None)  # the smallest and the largest, which Prometheus does not keep
+    unknown = cast("float", None)  # the minimum and the maximum, which Prometheus does not keep
     bounds = [bound for bound, _ in buckets[:-1]]
     return HistogramDataPoint(labels, _STARTED, at, up_to[-1], total, counts, bounds, unknown, unknown)

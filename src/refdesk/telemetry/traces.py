@@ -1,4 +1,4 @@
-"""Spans of `core.tracing`, as those of OpenTelemetry."""
+"""The spans of `core.tracing` as OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _HEADER = "traceparent"
 
 
 class OtlpTracer:
-    """A `Tracer` that hands spans to OpenTelemetry's SDK."""
+    """A `Tracer` that passes spans to OpenTelemetry's SDK."""
 
     def __init__(self, tracer: trace.Tracer) -> None:
         self._tracer = tracer
 
     def begin(self, name: str, kind: Kind, attributes: Mapping[str, str], traceparent: str | None = None) -> OtlpSpan:
-        """Begin a trace, or go on with the caller's."""
+        """Begin a trace, or continue the caller's."""
         carrier = {_HEADER: traceparent} if traceparent is not None else {}
-        # A context of its own: what a caller's library put into the present one is none of ours.
+        # A new context, so that what other libraries put into the current one is not picked up.
         return OtlpSpan(self._tracer, name, kind, attributes, _PROPAGATOR.extract(carrier, Context()))
 
 
 class OtlpSpan:
-    """A `Span` that hands its parts to OpenTelemetry's SDK."""
+    """A `Span` that passes its parts to OpenTelemetry's SDK."""
 
     def __init__(
         self, tracer: trace.Tracer, name: str, kind: Kind, attributes: Mapping[str, str], parent: Context
@@ -49,11 +49,11 @@ class OtlpSpan:
         self._span = tracer.start_span(name, parent, _KINDS[kind], named)
 
     def begin(self, name: str, kind: Kind, attributes: Mapping[str, str]) -> OtlpSpan:
-        """Begin a part of it."""
+        """Begin a span within this one."""
         return OtlpSpan(self._tracer, name, kind, attributes, set_span_in_context(self._span, Context()))
 
     def end(self, ending: Ending) -> None:
-        """Let it have ended now."""
+        """End the span now."""
         self._span.set_attribute(f"{PREFIX}outcome", ending.outcome)
         if ending.outcome != OK:
             self._span.set_attribute("error.type", ending.outcome)
@@ -62,7 +62,7 @@ class OtlpSpan:
         self._span.end()
 
     def get_headers(self) -> dict[str, str]:
-        """Return the `traceparent` that names it."""
+        """Return the `traceparent` that names this span."""
         carrier: dict[str, str] = {}
         _PROPAGATOR.inject(carrier, set_span_in_context(self._span, Context()))
         return {_HEADER: carrier[_HEADER]} if _HEADER in carrier else {}

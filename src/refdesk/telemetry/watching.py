@@ -1,4 +1,4 @@
-"""Stores and embedders whose work shows in traces."""
+"""Wraps stores and embedders so that their work shows in traces."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def watch_store(store: Store) -> Store:
-    """Return the store; what a traced call does with it is part of the trace."""
+    """Return the store, wrapped so that what a traced call does with it is part of the trace."""
     return cast("Store", _WatchedStore(store))
 
 
 def watch_embedder(embedder: Embedder, tracer: Tracer) -> Embedder:
-    """Return the embedder; what it does for a traced call is part of the trace, and else a trace by itself."""
+    """Return the embedder, wrapped so that its work for a traced call is part of the trace. Passages embedded outside
+    of one make a trace of their own."""
     return cast("Embedder", _WatchedEmbedder(embedder, tracer))
 
 
