@@ -30,7 +30,7 @@ _NO_CURSOR = "`cursor` is none of this list: send what `nextCursor` of the page 
 
 
 class Asked(Protocol):
-    """Which page somebody asks for."""
+    """Which page a caller asks for."""
 
     @property
     def limit(self) -> int: ...  # noqa: D102 - as in every input that has it
@@ -41,30 +41,30 @@ class Asked(Protocol):
 
 
 class Paged(BaseModel):
-    """A page of a list, which knows the cursor behind each of its items, for whoever shows fewer of them."""
+    """A page of a list that knows the cursor after each of its items, in case fewer of them are shown."""
 
     _cursors: Sequence[str] = PrivateAttr(())
 
     @property
     def cursors(self) -> Sequence[str]:
-        """What goes on behind each item, in their order."""
+        """The cursor that continues after each item, in the order of the items."""
         return self._cursors
 
     def going_on(self, cursors: Sequence[str]) -> Self:
-        """Return this page, with these."""
+        """Return this page with these cursors."""
         self._cursors = cursors
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far somebody has come in a list.
+    """How far a caller has come in a list.
 
     Attributes:
-        list: Its name: a cursor of another one is refused.
-        shown: How many things came before.
+        list: The name of the list: a cursor of another list is refused.
+        shown: How many items came before.
         begun: When the first page was read.
-        key: What the last thing shown was sorted by, unlike every other's; empty before the first.
+        key: The unique sort key of the last item shown; empty before the first.
     """
 
     list: str
@@ -73,18 +73,18 @@ class Place:
     key: Rank = ()
 
     def go_on(self, key: Rank, count: int) -> str:
-        """Return the cursor behind a thing, the `count`-th from here."""
+        """Return the cursor after the item with this key, the `count`-th from here."""
         said = [self.list, self.shown + count, self.begun.isoformat(), *key]
         return urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some things of a list.
+    """Some items of a list.
 
     Attributes:
-        offset: How many came before.
-        cursors: Behind each item.
+        offset: How many items came before.
+        cursors: The cursor after each item.
     """
 
     items: Sequence[T]
@@ -99,16 +99,16 @@ class Page(Generic[T]):
 
 
 def find_place(asked: Asked, name: str, example: Rank, now: datetime) -> Place:
-    """Return where a page begins; without a cursor behind `offset` things, which the key does not name.
+    """Return where a page begins; without a cursor that is after `offset` items, and the key is empty.
 
     Args:
-        asked: By the caller.
-        name: Of the list.
-        example: A key of the list, whose values are of the types that every key has.
-        now: Where the first page is asked for.
+        asked: The page that the caller asks for.
+        name: The name of the list.
+        example: Any key of the list; the values of every key have the same types.
+        now: The present instant, at which a walk begins if this is its first page.
 
     Raises:
-        InvalidInputError: The cursor is none of this list, or there is an offset beside it.
+        InvalidInputError: The cursor is not one of this list, or an offset was given as well.
     """
     if asked.cursor is None:
         return Place(name, asked.offset, now)
@@ -128,7 +128,7 @@ def find_place(asked: Asked, name: str, example: Rank, now: datetime) -> Place:
 
 
 def refuse_cursor() -> InvalidInputError:
-    """Return the error for a cursor that is none of the list's."""
+    """Return the error for a cursor that is not one of the list."""
     return InvalidInputError(_NO_CURSOR)
 
 
@@ -139,15 +139,15 @@ def cut(
     limit: int,
     has_moved: Callable[[T], bool] = lambda _: False,
 ) -> Page[T]:
-    """Return a page of a list that is at hand.
+    """Return a page of a list that is in memory.
 
     Args:
         items: All of them, sorted by their keys.
-        get_key: Returns what a thing is sorted by, unlike every other's.
+        get_key: Returns the unique sort key of an item.
         place: Where the page begins.
-        limit: At most so many.
-        has_moved: Whether a thing may have moved since the first page: then it comes, perhaps again, after all others,
-            rather than never. These are in the order of their keys' last values, which must tell them apart.
+        limit: The most items on the page.
+        has_moved: Whether an item may have moved since the first page. If so it comes after all others, perhaps for a
+            second time, rather than never. Moved items are ordered by the last values of their keys, which are unique.
     """
     keys = [get_key(each) for each in items]
     if not place.key:
@@ -166,7 +166,7 @@ def cut(
 
 
 def explain_end_of_text(text: str, offset: int) -> str | None:
-    """Return why nothing is left of a text that is read on in, where that begins at or behind its end."""
+    """Return why nothing is left of a text, if reading continues at or after its end; else `None`."""
     if not offset or offset < len(text):
         return None
     return f"The body ends at character {len(text):,}: nothing is left from {offset:,} on."
@@ -176,10 +176,10 @@ def explain_end(page: Page[Any], one: str, many: str, total: int) -> str | None:
     """Return why a page of a list that has something is empty: it begins after the end.
 
     Args:
-        page: The one shown.
-        one: What a thing of the list is called.
-        many: What several are called.
-        total: How many there are.
+        page: The page shown.
+        one: What one item is called.
+        many: What several items are called.
+        total: How many items the list has.
     """
     if page.items or not page.offset or not total:
         return None

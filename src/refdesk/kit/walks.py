@@ -1,4 +1,4 @@
-"""Pages of lists of documents, newest first: by an offset, or behind the last document shown."""
+"""Pages of lists of documents, newest first: by an offset, or after the last document shown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from refdesk.model import Document
 
 FARTHEST = 10**9
-"""The largest offset that is looked at; beyond it every page is empty anyway."""
+"""The largest offset that is considered; beyond it every page is empty anyway."""
 
 FindMoved: TypeAlias = Callable[[datetime], Awaitable[Mapping[str, datetime]]]
-"""Returns the documents that were changed since then, and what ordered them before; see `walking.find_moved`."""
+"""Returns the documents changed since an instant, and what ordered them before; see `walking.find_moved`."""
 
 
 async def read_page(
@@ -33,18 +33,18 @@ async def read_page(
     ranges: str,
     find_moved: FindMoved | None = None,
 ) -> tuple[Page[Document], SearchResult]:
-    """Return a page, and a result that says how many there are of what.
+    """Return a page, and a search result with the total and the facets.
 
     Args:
-        base: Which knows them.
-        request: What is listed, by its instant of creation or change and then by id; its offset does not count.
-        asked: By the caller.
-        name: Of the list.
-        ranges: The date range that holds the instant which orders it.
-        find_moved: Given where a change gives a document another place.
+        base: Where the documents are.
+        request: What is listed, ordered by the instant of creation or change and then by id; its offset is ignored.
+        asked: The page that the caller asks for.
+        name: The name of the list.
+        ranges: The name of the date range that holds the instant by which the list is ordered.
+        find_moved: Required if a change moves a document to another place in the list.
 
     Raises:
-        InvalidInputError: The cursor is none of this list.
+        InvalidInputError: The cursor is not one of this list.
     """
     place = find_place(asked, name, ("", ""), base.clock.now())
     walk = Walk(request.collection, request.where, ranges, find_moved is None)

@@ -1,5 +1,6 @@
-"""What a change of the embedding model takes beside embedding everything anew: what is written meanwhile is to be found
-as before, and what a change has left that was given up is to go.
+"""What a change of the embedding model takes besides embedding everything anew.
+
+Documents written during the change must be found as well as before, and vectors left by an abandoned change must go.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_DOCUMENTS = 16
-"""Of each collection are kept up with at a time, between documents that are embedded anew."""
+"""Most documents of each collection that the former model embeds at a time, between those embedded anew."""
 
 MOST_SECONDS = 30.0
-"""How long the former model may take for them; what it gives up waits for the wanted one."""
+"""How long the former model may take for them; documents it gives up on wait for the wanted model."""
 
 
 @dataclass(slots=True)
 class ModelChange:
-    """Keeps search as good as it was while the model changes, and the store tidy when none does."""
+    """Keeps search as good as it was during a change of model, and tidies up when there is none."""
 
     store: Store
     clock: Clock
@@ -47,8 +48,8 @@ class ModelChange:
         self._lookout = Lookout(self.store, self.clock)
 
     async def keep_up(self, lease: Lease) -> None:
-        """Embed some of what was written since the change began by the active model, too: it is what finds documents
-        until the change is through.
+        """Embed some of the documents written since the change began with the active model, too: until the change is
+        complete, its vectors are the ones that are searched.
         """
         active = await self.semantics.get_active()
         if active is None or active.model == self.semantics.wanted.model:
@@ -68,7 +69,7 @@ class ModelChange:
     async def tidy_up(self, lease: Lease) -> None:
         """Remove vectors of models that are neither active nor wanted; once, when nothing else is to be done.
 
-        They are left by a change that was given up. Who is changing the model meanwhile holds the lease.
+        An abandoned change leaves them. A process that is changing the model at this time holds the lease.
         """
         if self._is_tidy:
             return

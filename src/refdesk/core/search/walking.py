@@ -1,7 +1,7 @@
-"""Goes on in a list of documents, newest first, from the last one shown: what is written meanwhile shifts nothing.
+"""Continues a list of documents, newest first, after the last one shown, so that concurrent writes shift nothing.
 
-Where a change gives a document another place, the list is walked as it stood when the walk began: what was changed
-since keeps the place of its version of then.
+Where a change would move a document, the list is walked as it stood when the walk began: a document that was changed
+since keeps the place that its version of that time had.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from refdesk.model import Collection, Document, Filter, Revision
     from refdesk.protocols import Store
 
+_ALL = 10**9
 _INSTANT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A list of what passes `where`, newest first, ties by id.
+    """A list of the documents that pass `where`, newest first, ties by id.
 
     Attributes:
-        ranges: The name of the date range that holds the instant which orders the list.
-        is_by_creation: Whether that is when a document was created, else when it was modified.
-        moved: Documents with another instant than when the walk began, and what it was then.
+        ranges: The name of the date range that holds the instant by which the list is ordered.
+        is_by_creation: Whether that instant is of creation; else it is of the last change.
+        moved: Documents whose instant has changed since the walk began, and the instant they had then.
     """
 
     collection: Collection
@@ -41,13 +42,13 @@ class Walk:
 async def find_moved(
     store: Store, collection: Collection, changed: Iterable[str], was_there: Callable[[Revision], bool]
 ) -> dict[str, datetime]:
-    """Return what orders the last version of each document that was there when the walk began, by id.
+    """Return by id the instant that ordered each document when the walk began.
 
     Args:
-        store: Where they are.
-        collection: Of what.
-        changed: The ids of the documents that were changed since.
-        was_there: Whether it was there: the documents of which no version was are left out.
+        store: Where the documents are.
+        collection: The collection that is walked.
+        changed: The ids of the documents that were changed since the walk began.
+        was_there: Whether a version existed when the walk began. Documents without such a version are left out.
     """
     ids = list(dict.fromkeys(changed))
     found: dict[str, datetime] = {}
@@ -59,7 +60,7 @@ async def find_moved(
 
 
 async def list_changed(store: Store, collection: Collection, ranges: str, since: datetime) -> list[str]:
-    """Return the ids of the documents that an instant puts at or after `since`."""
+    """Return the ids of the documents whose instant is `since` or later."""
     return await _find(store, Walk(collection, None, ranges, is_by_creation=False), since, None, None)
 
 
@@ -67,9 +68,9 @@ async def list_next(store: Store, walk: Walk, last: tuple[datetime, str], limit:
     """Return the ids of at most `limit` documents that come after the last one shown.
 
     Args:
-        store: Where they are.
-        walk: Which list.
-        last: The instant and the id of the last one shown, in the walk's order.
+        store: Where the documents are.
+        walk: The list.
+        last: The instant and the id of the last document shown, in the order of the walk.
         limit: 1 or more.
     """
     at, id = last
@@ -88,7 +89,7 @@ async def list_next(store: Store, walk: Walk, last: tuple[datetime, str], limit:
 
 
 def get_instant(walk: Walk, document: Document) -> datetime:
-    """Return what orders a document in the walk."""
+    """Return the instant by which a document is ordered in the walk."""
     return walk.moved.get(document.id) or (document.created_at if walk.is_by_creation else document.modified_at)
 
 
@@ -111,12 +112,9 @@ async def _keep_matching(
 async def _find(
     store: Store, walk: Walk, since: datetime | None, until: datetime | None, depth: int | None
 ) -> list[str]:
-    """Return the ids of what lies between two instants, both included, in the walk's order; the first `depth`."""
+    """Return the ids of the first `depth` documents between two instants, both included, in the order of the walk."""
     within = Overlaps((walk.ranges,), since, until)
     where = within if walk.where is None else And((walk.where, within))
     by = SortKey("created" if walk.is_by_creation else "modified", descending=True)
     request = FindRequest(walk.collection, where=where, depth=depth or _ALL, order=(by, SortKey("id")), counts=False)
     return [each.id for each in (await store.find(request)).candidates]
-
-
-_ALL = 10**9
