@@ -1,4 +1,4 @@
-"""The context of a call: the principal, the knowledge base a handler works with, and whom it tells how far it is."""
+"""The context of a call: the principal, the knowledge base a handler works with, and where it reports its progress."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """Told how far a call is. It neither waits nor raises, and costs nothing where nobody listens."""
+    """Receives the progress of a call. It neither waits nor raises, and costs nothing if nobody listens."""
 
     def __call__(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Take note that `done` of `total` is done (`None`: nobody knows of how much), and what is being done next."""
+        """Take note that `done` of `total` is done (`None`: the total is unknown), and what is being done next."""
         ...
 
 
@@ -32,8 +32,8 @@ class Bases:
     """Everything that is kept, store by store.
 
     Attributes:
-        open: By the store's name: `main`, and each toolset that has a store of its own.
-        closed: The toolsets that have a store of their own which is not open here, because they are not served.
+        open: By the store's name: `main`, or the name of a toolset that has a store of its own.
+        closed: The toolsets whose own store is not open here, because they are not served.
     """
 
     open: Mapping[str, KnowledgeBase]
@@ -46,10 +46,10 @@ class Context:
 
     Attributes:
         get_other: Returns what handlers of another toolset get for the same caller; `None` where all get the same.
-        report: Told how far the call is, where it takes long.
-        get_bases: Returns what is kept in any store, for administration; `None` where there is one store.
-        asked_at: When a call was first sent that comes again, because the process that ran it ended.
-        get_upkeep: Returns what keeps it current, for administration; `None` where nothing does.
+        report: Receives the progress of a call that takes long.
+        get_bases: Returns the contents of every store, for administration; `None` where there is one store.
+        asked_at: When the call was first sent, if it is a repetition because the process that ran it ended.
+        get_upkeep: Returns what keeps the knowledge base current, for administration; `None` where nothing does.
     """
 
     principal: Principal
@@ -66,5 +66,5 @@ class Context:
         return self.get_bases() if self.get_bases is not None else Bases({"main": self.knowledge_base})
 
     def of(self, toolset: str) -> Context:
-        """Return what a toolset's handlers get for this caller, who hears of no progress of theirs."""
+        """Return what a toolset's handlers get for this caller, without reports of their progress."""
         return self.get_other(toolset) if self.get_other is not None else self

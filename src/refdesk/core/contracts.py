@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 Schema: TypeAlias = dict[str, object]
 
 EXACT = "x-exact"
-"""What a field's declaration says under this key narrows its schema where it is written out to the letter
-(`server/request_schemas.py`); agents, whose context the schemas fill, are spared it."""
+"""Key in a field's declaration for what narrows its schema where that is written out exactly
+(`server/request_schemas.py`). It is left out for agents, whose context the schemas fill."""
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
@@ -48,18 +48,18 @@ STATUSES: Mapping[type[CallerError], int] = {
     LimitExceededError: 429,
     QuotaExceededError: 429,
 }
-"""The HTTP status of each error that the caller can fix. Every other one is 500: 503 is for `/health` alone."""
+"""The HTTP status of each error that the caller can fix. Every other error is 500: 503 is for `/health` alone."""
 
 HTTP_STATUS = {
     **{kind.code: status for kind, status in STATUSES.items()},
     "RATE_LIMIT_EXCEEDED": STATUSES[LimitExceededError],
     "RATE_LIMIT_WARNING": 200,
 }
-"""The same by error code, with what toolsets' contracts call theirs; every other code is 500."""
+"""The HTTP status by error code, including the codes that toolsets' contracts define; every other code is 500."""
 
 
 def get_input_schema(model: type[BaseModel], *, is_exact: bool = False) -> Schema:
-    """Return the schema of arguments: what may be left out has a default, and null is not among the types.
+    """Return the schema of arguments: optional ones have a default, and null is not among the types.
 
     Args:
         model: The input's.
@@ -91,7 +91,7 @@ def describe_operation(operation: Operation) -> Schema:
 
 
 def _allow_truncation(schema: Schema, how: Shortening) -> Schema:
-    """Return the schema of an answer with what it says over MCP where it was too long for a model's context."""
+    """Return the schema of an answer with the field that MCP adds when it was too long for a model's context."""
     message = "What was cut, and how to read the rest."
     fields: Schema = {"message": {"type": "string", "description": message}}
     if how.pages:
@@ -146,7 +146,7 @@ def render_contracts(toolset: Toolset) -> dict[str, str]:
 
 
 def write_contracts(toolset: Toolset, folder: Path) -> None:
-    """Let the folder hold the toolset's contracts and no other JSON file."""
+    """Write the toolset's contracts into the folder, and delete every other JSON file there."""
     folder.mkdir(parents=True, exist_ok=True)
     contracts = render_contracts(toolset)
     for path in folder.glob("*.json"):

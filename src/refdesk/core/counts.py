@@ -8,7 +8,7 @@ def say_count(number: int, one: str, many: str | None = None) -> str:
 
     Args:
         number: At least 0.
-        one: What a single one is called, and what it does where that is said, too: "document waits".
-        many: The same of several; without it `one` with an s.
+        one: The singular, with its verb where there is one: "document waits".
+        many: The plural; by default `one` with an s.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"

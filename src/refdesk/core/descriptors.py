@@ -1,7 +1,7 @@
 """What a toolset says about itself, in one place in its folder; whatever must know toolsets derives it from there.
 
-A descriptor is read by every command, so the module that has it imports nothing but this one and the standard library:
-what it names is loaded by its callables, when it is needed.
+A descriptor is read by every command, so the module that has it imports nothing but this one and the standard library.
+Its callables load what they name when it is needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 FEED_MARK = ":"
-"""What stands between the names of a toolset and of a further source of it, as in `azure-updates:m365`."""
+"""Separates the name of a toolset from that of a further source of it, as in `azure-updates:m365`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Check:
     """One thing that `refdesk doctor` looked at.
 
     Attributes:
-        status: `warn` works, but not all of it; `fail` does not work.
+        status: `warn`: it works, but not fully; `fail`: it does not work.
         found: What was found; never a secret.
-        advice: What to do about it; empty when nothing.
+        advice: What to do about it; empty when there is nothing to do.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Means:
     """What a toolset's table is made with.
 
     Attributes:
-        choose_language_model: Returns the one that the settings mean; raises a `ConfigurationError` or a
-            `MissingDependencyError` where they lack something. Nothing hosted is loaded by it yet.
-        settings: With the toolset's own among them; `None` where the table is only described.
+        choose_language_model: Returns the one that the settings name; raises a `ConfigurationError` or a
+            `MissingDependencyError` where something is missing. It does not load the model yet.
+        settings: All settings, including the toolset's own; `None` where the table is only described.
     """
 
     choose_language_model: Callable[[], Inducer]
@@ -67,16 +67,17 @@ class Means:
 class Sync:
     """How a toolset is kept up to date with a source. All of its documents are in the shared org's collection.
 
-    Each callable but those of the converter takes the settings, which have the toolset's own among them.
+    Each callable except those of the converter takes the settings, which include the toolset's own.
 
     Attributes:
-        open_source: Returns the source; nothing is asked of it yet. Raises a `ConfigurationError` where it cannot be.
+        open_source: Returns the source, without asking it for anything yet. Raises a `ConfigurationError` where it
+            cannot be opened.
         load_converter: Returns what makes a document of a record; see `Syncer.to_document`.
-        stale_after: The documents count as current for so long after a sync.
-        full_after: A sync compares everything when the last one that did so is older.
+        stale_after: How long after a sync the documents count as current.
+        full_after: A sync compares everything if the last one that did so is older than this.
         get_converter_version: See `Syncer.converter_version`; `None` converts every record anew at each sync.
-        id_prefix: How the ids of all its documents begin, where the toolset has further sources; of the first one they
-            are those that begin like no other's.
+        id_prefix: How the ids of all its documents begin, if it is a further source of the toolset. Documents of the
+            first source are those whose ids begin with no such prefix.
     """
 
     open_source: Callable[[Any], Source]
@@ -101,16 +102,16 @@ class Live:
 
 
 class OnExported(Protocol):
-    """Told how far an export is."""
+    """Receives the progress of an export."""
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Take note that `done` of `total` are exported; `None` where nobody knows how many there are."""
+        """Take note that `done` of `total` documents are exported; `None` where the total is unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is to be written where.
+    """What to write, and where.
 
     Attributes:
         context: Whose documents.
@@ -138,11 +139,11 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What became of an export.
+    """The result of an export.
 
     Attributes:
-        told: A message for the user; empty for none.
-        is_complete: Whether all of it could be written.
+        told: A message for the user; may be empty.
+        is_complete: Whether everything could be written.
     """
 
     told: str = ""
@@ -154,10 +155,10 @@ class Exporter:
     """How a toolset's documents become files.
 
     Attributes:
-        formats: By name, the usual one first.
+        formats: Their names, the usual one first.
         takes_search: Whether a query and filters may choose what is written.
-        export: Writes; raises an `InvalidInputError` where the target does not suit, and an `OperatorError` where it
-            cannot be written.
+        export: Writes the files; raises an `InvalidInputError` where the target is unsuitable, and an `OperatorError`
+            where it cannot be written.
     """
 
     formats: tuple[str, ...]
@@ -179,28 +180,30 @@ class ToolsetDescriptor:
     Attributes:
         name: In kebab case, as it is served, listed and given to `--toolset`; its collections have this name.
         description: What kind of knowledge it is, in one sentence.
-        load: Returns the table of its operations and resources. Of one that is asked live it is bound to nothing:
-            callers learn what is not configured.
-        scopes: What a credential can be allowed, each with what that is.
+        load: Returns the table of its operations and resources. For a toolset that is asked live, the table is not
+            bound to a service: callers get an error that says what is not configured.
+        scopes: The scopes that a credential can have for it, each with what it allows.
         load_settings: Returns the model of its own settings; `None` where it has none.
         is_configured: Whether the settings bring it into play when no toolset is named.
         sync: How it is kept up to date; `None` where its documents come from agents, or it has none.
-        list_feeds: Returns the further sources of its collection that the settings add, by what tells them apart; each
-            has a prefix of ids, and is synced, watched and told of as `toolset:feed`.
-        connect: Opens what it is asked live through; called where it is in play and configured.
+        list_feeds: Returns the further sources of its collection that the settings add, by name; each has a prefix of
+            ids, and is synced, watched and reported as `toolset:feed`.
+        connect: Opens the connection through which it is asked live; called where it is in play and configured.
         join: Returns a table that asks the other toolsets and has no documents of its own. It is given the tables of
-            those in play, the names of all that may be asked for, and the task group in which the questions end that
-            are too slow; without that it is only read. It comes by itself where several can be searched.
-        check: Looks at what it depends on, for `refdesk doctor`, and never raises a `RefdeskError`. Without it doctor
-            looks whether the source answers.
+            those in play, the names of all that may be asked for, and the task group in which questions that are too
+            slow run to their end; without a task group the table is only read. Such a toolset is in play by itself
+            where several toolsets can be searched.
+        check: Checks what it depends on, for `refdesk doctor`, and never raises a `RefdeskError`. Without it doctor
+            checks whether the source answers.
         exporter: How its documents become files; `None` where they cannot.
         list_quotas: Returns how much may be written to it.
-        choose_options: Returns how the settings let it behave; its handlers find that in `KnowledgeBase.options`.
-        record_prefix: What the kinds of bookkeeping begin with that are its own, and move with its documents.
-        own_store: The setting that holds the URL of a store of its own, where somebody sets it.
+        choose_options: Returns how it is to behave according to the settings; its handlers find that in
+            `KnowledgeBase.options`.
+        record_prefix: Prefix of the kinds of bookkeeping that are its own and move with its documents.
+        own_store: The setting that may hold the URL of a store of its own.
         announces: Loads what reads an announcement (see `refdesk.impact.changes`) out of a document; `None` where its
             documents announce no changes.
-        relies: Whether its documents may be made wrong by what others announce.
+        relies: Whether what others announce may make its documents wrong.
         disputes: Whether its documents may contradict each other.
     """
 
@@ -231,13 +234,13 @@ def join_unlisted(
     load_rest: Callable[[Sequence[Toolset]], Rest],
     scopes: frozenset[str] = frozenset(),
 ) -> Callable[[Sequence[Toolset], Sequence[str], TaskGroup | None], Toolset]:
-    """Return the `join` of a toolset of which nothing is listed, so that it costs nothing until it is asked for.
+    """Return the `join` of a toolset that lists nothing, so that it costs nothing until it is asked for.
 
     Args:
         name: Of the toolset.
         description: Of the toolset.
         load_rest: Called with the tables of those in play; returns all that the toolset offers.
-        scopes: Those that only this needs.
+        scopes: Those that only this toolset needs.
     """
 
     def join(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskGroup | None) -> Toolset:

@@ -10,11 +10,11 @@ import anyio
 
 
 class Doorbell:
-    """Rung by many, waited for by one. A ring while nobody waits is kept until the next wait.
+    """A bell that many ring and one waits for. A ring while nobody waits is kept until the next wait.
 
     Attributes:
         now: A clock in seconds.
-        rung_at: When it was rung last, by that clock.
+        rung_at: When it was last rung, by that clock.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

@@ -1,12 +1,12 @@
-"""Fair turns: who works when more is asked than can be worked on at once.
+"""Fair turns: who works when there are more requests than can be worked on at once.
 
-Every caller has as many turns as there are until another shows up; from then on each org gets an equal part of a few,
-and each agent an equal part of its org's, however much one of them asks. Of those who wait, the one whose org and
-agent are served least goes next, so a queue as long as one likes delays its own caller only. Turns are not kept
-busy at any price: a turn that is left free for the others is what keeps their answers quick.
+A caller has all turns until another shows up. From then on each org gets an equal part of a smaller number, and each
+agent an equal part of its org's, however much one of them asks. Of the waiting requests, the one whose org and agent
+have been served least goes next, so a queue, however long, delays only its own caller. Turns are not kept busy at any
+price: those left free for the others keep their answers quick.
 
-Work of different weight goes in lanes: while more than one is in use each has an equal part of those few turns, whoever
-asks, so that what takes long holds up nothing but its own lane.
+Work of different weight goes in lanes. While more than one lane is in use, each has an equal part of that smaller
+number, whoever asks, so that slow work holds up nothing but its own lane.
 
 The idea is that of fair queueing (A. Demers, S. Keshav, S. Shenker, *Analysis and Simulation of a Fair Queueing
 Algorithm*, 1989), with turns instead of packets and two levels of senders.
@@ -30,11 +30,11 @@ Holder: TypeAlias = tuple[str, str]
 """An org and one of its agents."""
 
 ACTIVE_SECONDS = 10.0
-"""How long after its last request somebody still counts as one of those who share."""
+"""How long after the last request its caller still counts as one of those who share."""
 
 MOST_OF_AGENT = 64
 MOST_OF_ORG = 256
-"""Requests that may be in hand for one agent and for one org, waiting or not."""
+"""Most requests that one agent and one org may have in hand, waiting or not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +42,8 @@ class Turn:
     """One request's right to work.
 
     Attributes:
-        has_ended: Whether the request has been answered, so that whatever of it runs on gets no turn any more.
-        granted: Set when it is granted, while somebody waits for that.
+        has_ended: Whether the request has been answered; whatever part of it is still running gets no further turn.
+        granted: Set when the turn is granted; exists only once somebody waits for that.
     """
 
     holder: Holder
@@ -61,8 +61,8 @@ class FairTurns:
     """Turns that callers share.
 
     Attributes:
-        most: Turns at once.
-        shared: So many at once where several callers are active: few, as each slows down the others.
+        most: How many turns there are at once.
+        shared: How many there are at once where several callers are active: few, as each slows down the others.
         now: A clock in seconds.
     """
 
@@ -84,12 +84,12 @@ class FairTurns:
 
     @asynccontextmanager
     async def take(self, org: str, agent: str, lane: str = "") -> AsyncGenerator[Turn]:
-        """Wait for a turn, and have it until the end; `outside` lends it to others meanwhile.
+        """Wait for a turn, and hold it until the block ends; `outside` lends it to others meanwhile.
 
         Args:
-            org: Who asks.
-            agent: Of that org.
-            lane: What else waits for the same turns; see `Operation.lane`.
+            org: The caller's org.
+            agent: The caller, an agent of that org.
+            lane: The lane in which the request waits; see `Operation.lane`.
 
         Raises:
             LimitExceededError: Too many requests of the agent or of its org are in hand.
@@ -115,7 +115,7 @@ class FairTurns:
         return not self._in_hand
 
     def give_back(self, turn: Turn) -> None:
-        """Let others have the turn; one that is not held may be given back."""
+        """Let others have the turn; does nothing if it is not held."""
         if turn.is_running:
             turn.is_running = False
             _add(self._running, turn.holder, -1)
@@ -148,7 +148,7 @@ class FairTurns:
                 turn.granted = anyio.Event()
                 await turn.granted.wait()
         except BaseException:
-            # Granted, and cancelled before it could work: nobody else would ever give it back.
+            # It may have been granted and cancelled before it could work: nobody else would ever give it back.
             self.give_back(turn)
             raise
         finally:
@@ -168,7 +168,7 @@ class FairTurns:
                 turn.granted.set()
 
     def _choose(self) -> Turn | None:
-        """Return whose turn it is: of those who may, the one served least; `None` where nobody may."""
+        """Return the next turn to grant: of those allowed, the one served least; `None` where none is allowed."""
         if not self._waiting or self._running.total() >= self.most:
             return None
         if len(self._waiting) == 1:
@@ -183,7 +183,7 @@ class FairTurns:
         return min((turn for turn in free if self._may(turn.holder)), key=self._rank, default=None)
 
     def _count_of_lane(self) -> int:
-        """Return how many turns each lane has, and forget lanes that nobody uses any more."""
+        """Return how many turns each lane has, after forgetting lanes that are no longer used."""
         since = self.now() - ACTIVE_SECONDS
         for lane, seen in list(self._lanes_seen.items()):
             if seen < since and not self._lanes_running[lane] and all(turn.lane != lane for turn in self._waiting):
@@ -216,7 +216,7 @@ class FairTurns:
         self._seen.move_to_end(org)
 
     def _count_orgs(self) -> int:
-        """Return how many orgs share, and forget those that do no more."""
+        """Return how many orgs share the turns, after forgetting those that no longer do."""
         since = self.now() - ACTIVE_SECONDS
         while self._seen and (agents := next(iter(self._seen.values()))) and _last(agents) < since:
             org = next(iter(self._seen))
@@ -230,7 +230,7 @@ class FairTurns:
         return len(self._seen)
 
     def _count_agents(self, org: str) -> int:
-        """Return how many agents share what their org has, and forget those that do no more."""
+        """Return how many agents share the turns of their org, after forgetting those that no longer do."""
         agents, since = self._seen[org], self.now() - ACTIVE_SECONDS
         while agents and next(iter(agents.values())) < since:
             agent = next(iter(agents))

@@ -1,8 +1,8 @@
 """API keys that a file lists by their hashes: whoever makes one needs no access to the store.
 
-Each line is a JSON object with `hash`, `org`, `agent`, `scopes`, and, where the key ends, `expires`; blank lines and
-those that begin with `#` are passed over. The file is read again as soon as it changes. One that cannot be read any
-more leaves the keys as they were, and says so: a half-written file must not lock everybody out.
+Each line is a JSON object with `hash`, `org`, `agent`, `scopes`, and, where the key expires, `expires`; blank lines and
+those that begin with `#` are skipped. The file is read again as soon as it changes. If it can no longer be read, the
+keys stay as they were, and the reason is reported: a half-written file must not lock everybody out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyFile:
 
     Attributes:
         scopes: Those that a key can have.
-        trouble: Why the file could not be read when it last changed; `None` when it could.
+        trouble: Why the file could not be read when it last changed; `None` if it could.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class KeyFile:
         """Read the file for the first time.
 
         Raises:
-            ConfigurationError: It cannot be read, or a line of it is none; the message names the line.
+            ConfigurationError: It cannot be read, or a line of it is not a key; the message names the line.
         """
         self._seen, self._keys = self._stat(), self._read()
         return self
@@ -113,14 +113,14 @@ class KeyFile:
 
 
 def write_line(hash: str, key: ApiKey) -> str:
-    """Return a key as a line of such a file."""
+    """Return a key as a line of a key file."""
     value = {"hash": hash, "org": key.org, "agent": key.agent, "scopes": [*key.scopes]}
     ends = {"expires": key.expires_at.isoformat()} if key.expires_at is not None else {}
     return json.dumps({**value, **ends, "made": key.created_at.isoformat()}, ensure_ascii=False)
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line at the end of such a file, which is made where there is none.
+    """Add a line at the end of a key file, which is created if it does not exist.
 
     Raises:
         ConfigurationError: It cannot be written.

@@ -1,4 +1,4 @@
-"""API keys: who calls over HTTP. Only a key's hash is kept, so nobody can read one out of the store.
+"""API keys: who calls over HTTP. Only a key's hash is kept, so nobody can read a key out of the store.
 
 A key is 256 random bits, so a plain SHA-256 of it suffices: there is nothing to guess (OWASP, "Cryptographic Storage").
 """
@@ -45,7 +45,7 @@ class ApiKey:
     revoked_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
-        """Whether it still opens anything; it does not any more from the instant on at which it expires."""
+        """Whether it still opens anything; it no longer does from the instant of its expiry on."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     @property
@@ -55,11 +55,11 @@ class ApiKey:
 
 
 class ListedKeys(Protocol):
-    """Keys that are kept elsewhere than in the store."""
+    """Keys that are kept outside the store."""
 
     @property
     def trouble(self) -> str | None:
-        """Why they may not be the latest; `None` when they are."""
+        """Why they may be out of date; `None` if they are not."""
         ...
 
     def find(self, hash: str) -> ApiKey | None:
@@ -107,21 +107,21 @@ class KeyRing:
     async def rotate(
         self, id: str, *, overlap: timedelta, expires_at: datetime | None = None
     ) -> tuple[ApiKey, str, ApiKey]:
-        """Make a key that may do what another may, and let that one open nothing after the overlap.
+        """Make a key that may do the same as another, and let the old one expire after the overlap.
 
-        Both happen at once or not at all. An old key that expires sooner keeps its own end.
+        Both happen at once or not at all. An old key that expires sooner keeps its own expiry.
 
         Args:
             id: Of the key to be replaced.
             overlap: How long both are valid; zero ends the old one at once.
-            expires_at: Of the new key; `None` when it holds until it is revoked.
+            expires_at: Of the new key; `None` if it is valid until it is revoked.
 
         Returns:
             The new key, its secret, and the old key as it is now.
 
         Raises:
             NotFoundError: There is no key with this id.
-            InvalidInputError: It opens nothing any more, or the expiry is not in the future.
+            InvalidInputError: The old key is no longer valid, or the expiry is not in the future.
         """
         now = self.clock.now()
         hash, old = await self._get(id)
@@ -144,7 +144,7 @@ class KeyRing:
             UnauthenticatedError: It is unknown, expired or revoked; the answer does not say which.
         """
         hash = hash_secret(secret)
-        # The file comes first: its keys open while the store does not answer.
+        # The file comes first: its keys work even while the store does not answer.
         key = self.file.find(hash) if self.file is not None else None
         if key is None and (record := await self.store.get_metadata(MetadataKey(SHARED_ORG, KIND, hash))) is not None:
             key = _read(record)
@@ -154,13 +154,13 @@ class KeyRing:
         return key
 
     async def list(self, org: str | None = None) -> list[ApiKey]:
-        """Return the keys of an org, or of all, oldest first, those that open nothing any more included."""
+        """Return the keys of an org, or of all orgs, oldest first, including those that are no longer valid."""
         records = await self.store.list_metadata(KIND, limit=MOST_KEYS)
         keys = [*(self.file.list() if self.file is not None else ()), *(_read(record) for record in records)]
         return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
 
     async def revoke(self, id: str) -> ApiKey:
-        """Let a key open nothing from now on, and return it. Doing it again changes nothing.
+        """Make a key invalid from now on, and return it. Doing it again changes nothing.
 
         Raises:
             NotFoundError: There is no key with this id.
@@ -182,7 +182,7 @@ class KeyRing:
         raise NotFoundError(f"There is no key {id}. `refdesk keys list` shows the ids.")
 
     async def _write(self, keys: Mapping[str, ApiKey], action: str) -> None:
-        """Keep keys, each under its hash, all at once, and put on record what was done with them."""
+        """Store keys under their hashes, all at once, and put on record what was done with them."""
         async with self.store.transaction() as transaction:
             await transaction.put_metadata(
                 [Metadata(MetadataKey(SHARED_ORG, KIND, hash), _to_value(key)) for hash, key in keys.items()]
@@ -194,13 +194,13 @@ class KeyRing:
 
 
 def list_open(records: Iterable[Metadata], now: datetime) -> list[str]:
-    """Return the ids of the keys that open something, of those in records."""
+    """Return the ids of those keys in the records that are valid."""
     found = (_read(record) for record in records)
     return sorted(key.id for key in found if key.is_valid(now))
 
 
 def opens_less(record: Metadata, than: Metadata) -> bool:
-    """Return whether a key, as one record has it, opens less than as another has it: it is revoked, or ends earlier."""
+    """Return whether a key opens less in one record than in another: it is revoked, or expires earlier."""
     key, other = _read(record), _read(than)
     if key.revoked_at is not None:
         return other.revoked_at is None
@@ -227,7 +227,7 @@ def make_key(
     expires_at: datetime | None = None,
     random_text: Callable[[], str] = lambda: secrets.token_urlsafe(32),
 ) -> tuple[ApiKey, str]:
-    """Return a new key and its secret, kept nowhere; what it says of its holder has been checked.
+    """Return a new key and its secret, without storing them; its org, agent and scopes have been checked before.
 
     Raises:
         InvalidInputError: The expiry is not in the future.
@@ -239,7 +239,7 @@ def make_key(
 
 
 def check_key(org: str, agent: str, scopes: Sequence[str], known: Mapping[str, str]) -> None:
-    """Return when a key may say this of its holder.
+    """Return if a key may have this org, agent and scopes.
 
     Raises:
         InvalidInputError: A name or a scope is not allowed.
@@ -255,7 +255,7 @@ def check_key(org: str, agent: str, scopes: Sequence[str], known: Mapping[str, s
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is kept of a key's secret."""
+    """Return the hash under which a key is kept, given its secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 

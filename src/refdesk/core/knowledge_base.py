@@ -30,11 +30,11 @@ class KnowledgeBase:
 
     Attributes:
         semantics: Where question vectors come from; `None` where search is lexical only.
-        quotas: By name; what is not named is counted and not limited.
-        queue: Tells workers what changed; without one they find it at their next look.
-        options: How the settings let toolsets behave, by toolset; each knows its own.
-        reranker: What reads the best hits once more, where one was installed; of `knowledge` alone.
-        scratchpad: What is known of calls in other processes; without one each process knows its own.
+        quotas: By name; what is not named here is counted but not limited.
+        queue: Tells workers what changed; without one they find it the next time they look.
+        options: How toolsets are to behave according to the settings, by toolset; each knows its own.
+        reranker: Reads the best hits once more, where one was installed; used by `knowledge` alone.
+        scratchpad: What is known about calls in other processes; without one each process knows only its own.
     """
 
     store: Store
@@ -57,13 +57,13 @@ class KnowledgeBase:
     ) -> list[Document | None]:
         """Return one entry per id, in the order asked; `None` where there is none or it was withdrawn.
 
-        What came along with what was just found is not read again.
+        Documents that came with the hits in `found` are not read again.
         """
         documents = await retrieval.read_documents(self.store, collection, ids, found)
         return [d if d is not None and d.state is not State.WITHDRAWN else None for d in documents]
 
     async def get_history(self, collection: Collection, id: str) -> list[Revision]:
-        """Return every version of a document, the present one last; empty when there never was one."""
+        """Return every version of a document, the present one last; empty if there never was one."""
         return await self.store.get_revisions(collection, id)
 
     async def embed_question(self, text: str, asker: str) -> VectorQuery | None:
@@ -71,7 +71,7 @@ class KnowledgeBase:
         return (await self.embed_query(text, asker))[0]
 
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
-        """Return the vector of an org's question, or `None`, and why; `off` where search is lexical only."""
+        """Return the vector of an org's question, or `None`, and the status: `off` where search is lexical only."""
         return await self.semantics.embed_query(text, asker) if self.semantics is not None else (None, "off")
 
     async def get_embedding_statuses(self, collection: Collection, ids: Sequence[str]) -> list[EmbeddingStatus]:
@@ -81,7 +81,7 @@ class KnowledgeBase:
         return await embedding.get_statuses(self.store, self.semantics, collection, ids)
 
     def note_change(self, *documents: Document) -> None:
-        """Let the background work look at once for what there is to do: at these documents, or at all of them.
+        """Let the background work look at once for what there is to do, in these documents or in all of them.
 
         Call it after the commit. It neither waits nor raises.
         """

@@ -1,4 +1,4 @@
-"""Recognises what addresses a machine that reads it, instead of a person: orders that a playbook must not pass on."""
+"""Recognises text that gives orders to a machine that reads it, not to a person: a playbook must not pass them on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operation table: operations and resources, grouped into toolsets; MCP, REST and the command line serve it.
 
-What MCP lists unasked is in the table from the start. The rest of a toolset, and with it every module that nothing else
-needs, is loaded when it is first asked for: a server that starts pays for none of it.
+What MCP lists by default is in the table from the start. The rest of a toolset, and with it every module that nothing
+else needs, is loaded when it is first asked for, so that it does not slow down the start of a server.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ HttpMethod: TypeAlias = Literal["GET", "POST"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorFormat:
-    """How a toolset writes errors, as its contract has them.
+    """How a toolset writes errors, as its contract defines them.
 
     Attributes:
-        is_flat: `{"error": code, "detail": message}` in place of `{"error": {"code", "message", "details"}}`.
-        codes: The contract's own code for each of refdesk's that it does not know.
+        is_flat: Whether it is `{"error": code, "detail": message}` in place of
+            `{"error": {"code", "message", "details"}}`.
+        codes: The contract's own code for each code of refdesk's that the contract does not know.
     """
 
     is_flat: bool = False
     codes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def name(self, code: str) -> str:
-        """Return the code under which a caller meets an error of refdesk's `code`."""
+        """Return the code that a caller sees for an error of refdesk's `code`."""
         return self.codes.get(code, code)
 
 
@@ -44,7 +45,7 @@ FLAT = ErrorFormat(is_flat=True)
 
 
 class HasMeta(Protocol):
-    """An answer with something beside it that is no part of its contract, such as a warning."""
+    """An answer that comes with something that is not part of its contract, such as a warning."""
 
     @property
     def meta(self) -> Mapping[str, object]:
@@ -53,11 +54,11 @@ class HasMeta(Protocol):
 
 
 class HasChoice(Protocol):
-    """An answer that is no error, but would be another if somebody picked one of several values."""
+    """An answer that is not an error, but would be a different one if the user picked one of several values."""
 
     @property
     def choice(self) -> Choice | None:
-        """What may be picked; mostly nothing."""
+        """What may be picked; usually nothing."""
         ...
 
 
@@ -96,21 +97,21 @@ class Route:
 
 
 LARGEST_REQUEST = 4 * 1024 * 1024
-"""Bytes that the largest request for any operation may have; known before the operations are."""
+"""Most bytes that a request for any operation may have; known before the operations are loaded."""
 
 TRUNCATED = "truncated"
-"""Where an answer over MCP says that it is not whole."""
+"""The field in which an answer over MCP says that it is not complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """How an answer is shortened, over MCP alone, so that a model's context holds it: long texts first, then items.
+    """How an answer is shortened, over MCP only, so that it fits a model's context: long texts first, then items.
 
     Attributes:
         items: The answer's field that lists items, most important first; empty where it lists none.
-        texts: The fields that may be long, in each item; without items, in the answer, such as `article.body`.
+        texts: The fields that may be long, in each item or, without items, in the answer, such as `article.body`.
         rest: A sentence that says how to read what was cut out of a text.
-        pages: Whether the input has an `offset`: in items, or without items in characters of the text.
+        pages: Whether the input has an `offset`, counted in items or, without items, in characters of the text.
     """
 
     items: str = ""
@@ -121,11 +122,11 @@ class Shortening:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A question of which an answer had nothing strong.
+    """A question to which an answer had no strong match.
 
     Attributes:
         toolsets: Those that answered.
-        partial: Those of them of which something matches in part.
+        partial: Those of them in which something matches in part.
     """
 
     text: str
@@ -145,17 +146,18 @@ class Operation:
         handler: Called with the context and a validated input; returns an `output` or raises a `RefdeskError`.
         scopes: All of them are needed.
         any_scopes: At least one of them is needed, unless there are none.
-        errors: Codes a caller can meet, each with a sentence saying when.
+        errors: Codes that a caller can get, each with a sentence saying when.
         examples: Inputs that work.
-        least_seconds: How long it may take even where requests are given less: it waits for a slow service.
-        most_bytes: How large a request for it may be, up to `LARGEST_REQUEST`; `None` for what is allowed everywhere.
+        least_seconds: How long it may take even where the limit for requests is shorter: it waits for a slow service.
+        most_bytes: How large a request for it may be, up to `LARGEST_REQUEST`; `None` for the general limit.
         shortening: How an answer that is too long for a model's context is shortened.
         may_offer: Returns whether a call with these arguments may end in a `Choice`; it looks at nothing else.
-        lane: Work of one weight shares a lane, so that what takes long holds up nothing else; empty for what is short.
-        keep: Given for what may go on as a task: returns the arguments as they may be kept until it has ended, from
-            the validated input. Done again after a crash, it gets these; so what must not be kept is masked.
-        find_unanswered: Given for a search: returns the question that its answer left open, from the validated input
-            and the answer; mostly nothing. It must cost next to nothing.
+        lane: Operations of the same weight share a lane, so that slow ones hold up nothing else; empty for short ones.
+        keep: Set for an operation that may run as a task: returns, from the validated input, the arguments as they may
+            be kept until the task has ended. When repeated after a crash, the operation gets these, with everything
+            that must not be kept masked.
+        find_unanswered: Set for a search: returns the question that its answer left open, from the validated input
+            and the answer; usually nothing. It must cost next to nothing.
     """
 
     name: str
@@ -188,9 +190,9 @@ class Resource:
     """Something to read at a fixed address, in JSON.
 
     Attributes:
-        max_age_seconds: For how long a client may keep it.
-        is_public: Whether it is the same for every org, so that a copy may serve all callers.
-        volatile: Fields that change by themselves; who is subscribed does not hear of that.
+        max_age_seconds: How long a client may keep it.
+        is_public: Whether it is the same for every org, so that one copy may serve all callers.
+        volatile: Fields that change by themselves; subscribers are not notified of that.
     """
 
     uri: str
@@ -208,7 +210,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """What a half-written value may become, likeliest first, and whether there is more."""
+    """Values that complete a half-written one, likeliest first, and whether there are more."""
 
     values: tuple[str, ...]
     has_more: bool = False
@@ -221,9 +223,9 @@ class ResourceTemplate:
     Attributes:
         uri: The form of the addresses, with one `{name}` in it.
         operation: Reads one; REST offers it under its own route.
-        completer: Called with the context and what is written so far; sees what the operation would read.
+        completer: Called with the context and what has been typed so far; sees what the operation would read.
         argument: The operation's input field that `{name}` stands for, its only required one.
-        volatile: Fields that change by themselves or by use; who is subscribed does not hear of that.
+        volatile: Fields that change by themselves or by use; subscribers are not notified of that.
     """
 
     uri: str
@@ -240,7 +242,7 @@ class PromptArgument:
     """What a user fills in.
 
     Attributes:
-        completer: Called with the context and what is written so far; `None` where it is free text.
+        completer: Called with the context and what has been typed so far; `None` where it is free text.
     """
 
     name: str
@@ -254,7 +256,7 @@ class Prompt:
     """A task that a user picks from a client's menu, and an agent does with the toolset's tools.
 
     Attributes:
-        tools: Those it names; only who may call all of them is offered it.
+        tools: Those it names; it is offered only to those who may call all of them.
         writer: Called with what the user filled in, blanks left out; returns the message to the agent.
     """
 
@@ -268,7 +270,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What of a toolset nobody is shown unasked: the operations that few agents need, and the resources."""
+    """The part of a toolset that is not shown by default: the operations that few agents need, and the resources."""
 
     operations: tuple[Operation, ...] = ()
     resources: tuple[Resource, ...] = ()
@@ -279,9 +281,9 @@ class Toolset:
     """A folder under `toolsets/`: its operations, resources and templates, under one server label.
 
     Attributes:
-        listed: The operations that MCP lists unasked. The others are listed by name or under `--tools all`.
-        load_rest: Imports and returns the rest; called when something of it is first asked for.
-        rest_scopes: Those of `rest` that no listed operation needs.
+        listed: The operations that MCP lists by default. The others are listed by name or under `--tools all`.
+        load_rest: Imports and returns the rest; called when any of it is first asked for.
+        rest_scopes: The scopes of `rest` that no listed operation needs.
         provider: How it takes part in a search over all toolsets; `None` where it does not.
         recipe: How the usual tasks are done with its tools, each as `Name: tool(argument: value) → tool.`; another
             task's name stands for its tools.
@@ -325,7 +327,7 @@ class Toolset:
 
 
 def find_operation(toolsets: Sequence[Toolset], name: str) -> Operation | None:
-    """Return the operation of this name; loads the rest of toolsets only until it is there. `None` for none."""
+    """Return the operation of this name, or `None`; loads the rest of toolsets only until it is found."""
     listed = (operation for toolset in toolsets for operation in toolset.listed if operation.name == name)
     return next(listed, None) or next(filter(None, (toolset.find(name) for toolset in toolsets)), None)
 
@@ -343,7 +345,7 @@ def find_owner(toolsets: Sequence[Toolset], name: str) -> Toolset:
 
 
 WATCH = "watch"
-"""The transport of the server itself, which looks for those who are subscribed whether anything changed."""
+"""The transport of the server itself when it checks, on behalf of subscribers, whether anything changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +353,7 @@ class Call:
     """A call that has ended.
 
     Attributes:
-        target: The operation's name, or the resource's address as the table has it.
+        target: The operation's name, or the resource's address as it is in the table.
         transport: How it came: `mcp`, `rest` or `cli`.
         outcome: `ok`, or the code of the error it ended with.
         seconds: How long it took.

@@ -1,4 +1,4 @@
-"""Who may read what the toolsets keep: one rule for all that tells a caller of several of them at once."""
+"""Who may read what the toolsets keep: one rule for everything that tells a caller about several toolsets at once."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ReadingScopes:
 
 
 def find_reading_scopes(toolsets: Iterable[Toolset], *, live: bool = True) -> ReadingScopes:
-    """Return what it takes to read each toolset that can be searched; without those asked live where so wanted."""
+    """Return what it takes to read each toolset that can be searched; without `live`, leave out those asked live."""
     providers = {each.name: each.provider for each in toolsets if each.provider is not None}
     return ReadingScopes({name: each.scopes for name, each in providers.items() if live or not each.is_live})
 
 
 def require_scopes(held: Set[str], wanted: Iterable[str]) -> None:
-    """Return when all of these scopes are held.
+    """Return if all of these scopes are held.
 
     Raises:
-        PermissionDeniedError: One is not.
+        PermissionDeniedError: One of them is missing.
     """
     if missing := sorted(set(wanted) - held):
         raise PermissionDeniedError(f"This needs the scope {missing[0]}.", details={"missingScopes": missing})

@@ -1,7 +1,7 @@
-"""Retries: exponential backoff with full jitter, within bounds, for everything that asks a service over the network.
+"""Retries: bounded exponential backoff with full jitter, for everything that asks a service over the network.
 
-The loop is tenacity's. What is decided here is the policy: how many attempts, how long between them, what a service may
-ask for by `Retry-After`, and when to stop because the caller would not live to see the answer.
+The loop is tenacity's. This module decides the policy: how many attempts, how long between them, what a service may
+ask for by `Retry-After`, and when to stop because the caller would no longer be waiting for the answer.
 
 Source: Full jitter is M. Brooker, *Exponential Backoff and Jitter*, AWS Architecture Blog, 2015; `Retry-After` is
 RFC 9110, section 10.2.3.
@@ -35,7 +35,7 @@ class PassingError(Exception):
     """An attempt failed for a reason that may pass.
 
     Attributes:
-        reason: For the log; nothing secret.
+        reason: For the log; never a secret.
         retry_after: Seconds the service asks to wait; `None` where it does not say.
     """
 
@@ -46,7 +46,7 @@ class PassingError(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """How many attempts are left. Several ways of asking for the same thing may share one."""
+    """How many attempts are left. Several ways of asking for the same thing may share one budget."""
 
     left: int
 
@@ -65,15 +65,15 @@ class RetryPolicy:
     """How often something is attempted, and how long the pauses are.
 
     Attributes:
-        attempts: At most, the first included; at least 1.
+        attempts: Most attempts, including the first; at least 1.
         first_wait: Upper bound of the first pause in seconds. It doubles with each attempt; the pause is drawn
             uniformly from 0 up to the bound.
         max_wait: The longest pause in seconds.
-        shortens_retry_after: What happens when a service asks for a pause longer than `max_wait`: it is shortened to
-            that, or else the attempts end, since no caller waits that long.
+        shortens_retry_after: Whether a pause that a service asks for is shortened to `max_wait` if it is longer;
+            otherwise the attempts end, since no caller waits that long.
         sleep: Waits for a number of seconds.
         chance: Where the jitter comes from.
-        now: A monotonic clock in seconds, that of the deadlines given to `call`.
+        now: A monotonic clock in seconds; the deadlines given to `call` refer to it.
     """
 
     attempts: int
@@ -93,20 +93,20 @@ class RetryPolicy:
         budget: Budget | None = None,
         reserve: int = 0,
     ) -> Answer:
-        """Return what an attempt returns, as soon as one does.
+        """Return the result of the first attempt that succeeds.
 
         Args:
-            attempt: Asks once. It may carry `retry_after` on the exceptions it raises, as `PassingError` does.
-            retries_on: Whether another attempt is worth while after this exception.
-            deadline: When the next attempt would begin after this instant of `now`, there is none; nor where the
-                enclosing cancel scope would be over.
-            budget: Shared with other calls; by default `attempts` of this call's own.
-            reserve: How many attempts of the budget this call leaves.
+            attempt: Asks once. The exceptions it raises may have a `retry_after`, as `PassingError` does.
+            retries_on: Whether another attempt is worthwhile after this exception.
+            deadline: There is no further attempt if it would begin after this instant of `now`, or after the
+                deadline of the enclosing cancel scope.
+            budget: Shared with other calls; by default this call has `attempts` of its own.
+            reserve: How many attempts of the budget this call leaves to others.
 
         Raises:
             Exception: What the last attempt raised.
         """
-        # Imported late: most processes never ask a service, and their start should not pay for the library.
+        # Imported late: most processes never ask a service, and the library should not slow down their start.
         from tenacity import AsyncRetrying, retry_if_exception
 
         budget = budget or Budget(self.attempts)
@@ -129,13 +129,13 @@ class RetryPolicy:
         return await retrying(attempt_once)
 
     def _choose_wait(self, attempts: int, asked: float | None) -> float:
-        """Return the pause after so many attempts: what the service asks for, else the backoff."""
+        """Return the pause after this many attempts: what the service asks for, or else the backoff."""
         if asked is not None:
             return min(asked, self.max_wait) if self.shortens_retry_after else asked
         return self.chance.uniform(0.0, min(self.max_wait, self.first_wait * 2.0 ** max(0, attempts - 1)))
 
     def _is_too_long(self, state: RetryCallState, deadline: float | None) -> bool:
-        """Return whether the pause that comes next is longer than anybody waits for."""
+        """Return whether the next pause is longer than `max_wait`, or would end after a deadline."""
         wait = state.upcoming_sleep
         is_late = anyio.current_time() + wait >= anyio.current_effective_deadline()
         return is_late or wait > self.max_wait or (deadline is not None and self.now() + wait > deadline)

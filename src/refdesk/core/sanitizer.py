@@ -1,15 +1,15 @@
-r"""Stored text as it may be shown: nothing in it hides from people, moves a terminal or loads something by itself.
+r"""Makes stored text safe to show: nothing in it is hidden from people, controls a terminal or loads by itself.
 
-What agents read was written by others, and some of it wants to give orders that no person would see: in characters
+What agents read was written by others, and some of it tries to give orders that no person would see: in characters
 that are not drawn, in HTML comments, in escape sequences, in the marks by which chat templates change speakers; or to
 carry data away in the address of an image. Such things are taken out when text is read; what is stored stays as it was.
-Hidden text that is long enough to say something leaves the mark `HIDDEN`, so that whoever reads a hit knows; a tag or
-comment too short for a mark is left as text that is no markup. A text never becomes longer. In Markdown code, only what
-is invisible is taken out, and so it is for pages, which show markup as text.
+Hidden text that is long enough to say something is replaced by the mark `HIDDEN`, so that the reader of a hit knows; a
+tag or comment too short for a mark is left as text that is no longer markup. A text never becomes longer. In Markdown
+code, only what is invisible is taken out; the same holds for pages, which show markup as text.
 
-Invisible characters that have a use keep it: joiners within emoji and within words of scripts that need them, variation
-selectors behind a character that has variants, the tags of regional flags, and marks of direction beside letters that
-are written from right to left.
+Invisible characters stay where they have a use: joiners within emoji and within words of scripts that need them,
+variation selectors after a character that has variants, the tags of regional flags, and direction marks beside letters
+that are written from right to left.
 
 Sources: Unicode Standard, chapter 23; UAX #9 (bidirectional text); UTS #51 (emoji); CVE-2021-42574 (direction that
 hides code); ECMA-48 (escape sequences); CommonMark (code).
@@ -30,7 +30,8 @@ HIDDEN = "[hidden text removed]"
 ELEMENT = "[removed]"
 
 MOST_ROUNDS = 4
-"""What is taken out may join what stood around it to something that has to go, too; nobody nests deeper by chance."""
+"""Taking something out may join what stood around it into something that has to go, too. Deeper nesting than this is no
+accident."""
 
 _RIGHT_TO_LEFT = r"[\p{Hebrew}\p{Arabic}\p{Syriac}\p{Thaana}\p{Nko}]"
 _JOINED = (
@@ -49,7 +50,7 @@ _USEFUL = (
 )
 _SUSPECT_SIGN = re.compile("[" + INVISIBLE[1:-2] + r"\r\x1B\x9B\u2028\u2029]")
 _SUSPECT_MARKUP = re.compile(r"<[!|A-Za-z\u0080-\U0010FFFF]")
-"""Most texts hold none of either, and are done with."""
+"""Most texts have no match for either pattern, and need no further work."""
 
 _WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 
@@ -60,7 +61,7 @@ _FENCED = (
 
 
 def clean(text: str) -> str:
-    """Return a text as it may be shown; at most as long as it was."""
+    """Return a text made safe to show; it is never longer than before."""
     if not _is_suspect(text):
         return text
     for _ in range(MOST_ROUNDS):
@@ -71,7 +72,7 @@ def clean(text: str) -> str:
 
 
 def drop_unseen(text: str) -> str:
-    """Return a text without what nobody would see of it, markup as it is: for what shows markup as text."""
+    """Return a text without its invisible parts, leaving markup alone: for what shows markup as text."""
     if text.isascii() and text.isprintable():
         return text
     for _ in range(MOST_ROUNDS):
@@ -82,8 +83,8 @@ def drop_unseen(text: str) -> str:
 
 
 def _is_suspect(text: str) -> bool:
-    """Return whether something may have to go: nothing is taken out of a text that holds no beginning of it."""
-    # What is printable ASCII, as most of a result is, needs no look at its signs.
+    """Return whether something may have to be taken out: nothing is from a text that has none of these signs."""
+    # Printable ASCII, which is most of a result, need not be searched for suspect signs.
     return (
         (not (text.isascii() and text.isprintable()) and _SUSPECT_SIGN.search(text) is not None)
         or ("<" in text and _SUSPECT_MARKUP.search(text) is not None)
@@ -93,7 +94,7 @@ def _is_suspect(text: str) -> bool:
 
 
 def clean_json(value: Any, clean: Callable[[str], str] = clean) -> Any:  # noqa: ANN401 - JSON in, JSON of the same shape out
-    """Return a JSON value with each of its texts as it may be shown, which `clean` decides; the keys stay."""
+    """Return a JSON value with `clean` applied to each of its texts; the keys stay as they are."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Traces: which parts a call is made of, reported to a tracer; without one, next to nothing is done.
 
-Names and values of spans are those of the code: operations, transports, toolsets, outcomes. What a caller wrote, an id
-or a key is never one of them, nor the message of an error.
+Names and attributes of spans come from the code: operations, transports, toolsets, outcomes. They never contain what a
+caller wrote, an id, a key or the message of an error.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Ending:
 
     Attributes:
         outcome: `ok`, or the code of an error.
-        is_failure: Whether that is a fault of refdesk or of what it asks, not of the caller.
+        is_failure: Whether that is the fault of refdesk or of a service it asks, not of the caller.
     """
 
     outcome: str = OK
     is_failure: bool = False
 
     def note(self, error: BaseException) -> None:
-        """Let it end by an error."""
+        """Note the error with which it ends."""
         if isinstance(error, errors.RefdeskError):
             self.outcome, self.is_failure = error.code, not isinstance(error, errors.CallerError)
         elif isinstance(error, Exception):
@@ -55,7 +55,7 @@ class Span(Protocol):
         ...
 
     def end(self, ending: Ending) -> None:
-        """Let it have ended now."""
+        """Note that it has ended now."""
         ...
 
     def get_headers(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Tracer(Protocol):
     """Begins traces. It neither waits nor raises."""
 
     def begin(self, name: str, kind: Kind, attributes: Mapping[str, str], traceparent: str | None = None) -> Span:
-        """Begin what is part of nothing here, but of the caller's trace where a valid `traceparent` names one."""
+        """Begin a root span here; it is part of the caller's trace where a valid `traceparent` names one."""
         ...
 
 
@@ -78,7 +78,7 @@ _current: ContextVar[Span | None] = ContextVar("refdesk_span", default=None)
 def trace(
     tracer: Tracer | None, name: str, kind: Kind = "internal", traceparent: str | None = None, **attributes: str
 ) -> Generator[Ending]:
-    """Record the block as a trace's first span here, or not at all without a tracer; the block may set its ending."""
+    """Record the block as the root span of a trace, unless there is no tracer; the block may set its ending."""
     ending = Ending()
     if tracer is None:
         yield ending
@@ -114,13 +114,13 @@ def spanned(name: str, **attributes: str) -> Callable[[Callable[P, Awaitable[T]]
 
 @contextmanager
 def calling(service: str) -> Generator[dict[str, str]]:
-    """Record the block as a request to another service; yield the headers by which that is part of the trace."""
+    """Record the block as a request to another service; yield the headers that make it part of the trace."""
     with span(f"call {service}", "client", service=service):
         yield get_headers()
 
 
 def get_headers() -> dict[str, str]:
-    """Return the headers that make a request a part of what is being traced; none where nothing is."""
+    """Return the headers that make a request part of what is being traced; none where nothing is."""
     current = _current.get()
     return current.get_headers() if current is not None else {}
 

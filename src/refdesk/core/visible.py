@@ -1,4 +1,4 @@
-"""What can be seen of a text: blanks, invisible characters and escape sequences show nothing."""
+"""What can be seen of a text: blanks, invisible characters and escape sequences cannot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ESCAPE = (
     r"\x1b[ -/]*[0-~]?",
     r"\x9b[0-?]*[ -/]*[@-~]?",
 )
-"""Patterns of the sequences by which terminals are told something (ECMA-48), begun ones included."""
+"""Patterns of the sequences that control terminals (ECMA-48), unfinished ones included."""
 
 INVISIBLE = (
     r"[\x00-\x08\x0B\x0C\x0E-\x1A\x1C-\x1F\x7F-\x9A\x9C-\x9F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F"
@@ -20,7 +20,7 @@ INVISIBLE = (
 """A pattern of characters that are not drawn."""
 
 _SEEN = re.compile(r"[^\s\u2800" + INVISIBLE[1:-2] + r"\x1B\x9B]")
-"""A character that is drawn: neither a blank, Braille's among them, nor invisible."""
+"""A character that is drawn: neither a blank (including the blank of Braille) nor invisible."""
 
 _ESCAPES = re.compile("|".join(ESCAPE))
 
@@ -31,5 +31,5 @@ def is_seen(text: str) -> bool:
         return False
     if "\x1b" not in text and "\x9b" not in text:
         return True
-    # What stands in an escape sequence is not drawn.
+    # Characters of an escape sequence are not drawn.
     return _SEEN.search(_ESCAPES.sub("", text)) is not None
