@@ -1,1 +1,1 @@
-"""Rules for every write, whatever is written: idempotency, quotas, supersession."""
+"""Rules for every write, whatever is written: idempotency, quotas, sizes, supersession, audit, tombstones."""

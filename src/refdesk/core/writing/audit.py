@@ -1,8 +1,8 @@
-"""The audit log: who did what to which records, when and from where, in the transaction of the act itself.
+"""The audit log: who did what to which records, when and from where, written in the transaction of the act itself.
 
-Each org has a chain of its own, so that none waits for another. An entry's digest covers the entry and, by the digest
-of the one before, everything before it: whoever changes, removes or moves an entry has to make every later one anew.
-What no chain can tell by itself is that its end was cut off: an earlier end, noted elsewhere, tells that (`verify`).
+Each org has a chain of its own, so that none waits for another. An entry's digest covers the entry and, through the
+digest of the previous one, everything before it: whoever changes, removes or moves an entry has to rewrite every later
+one. A chain alone cannot show that its end was cut off: an earlier end that was noted elsewhere can (`verify`).
 
 An entry holds names, ids and numbers, never a text that somebody wrote and never a secret.
 """
@@ -37,7 +37,7 @@ class Actor:
 
     Attributes:
         transport: `mcp`, `rest`, `cli`, or `server` for its own work.
-        address: Where the request came from, where that is known.
+        address: Where the request came from; empty if unknown.
         credential: The public id of the API key, or the application that holds the token.
     """
 
@@ -48,13 +48,13 @@ class Actor:
     credential: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return what of it goes on record: what is known."""
+        """Return what goes on record: the fields that are known, without the org."""
         facts = {"agent": self.agent, "transport": self.transport, "address": self.address}
         return {name: value for name, value in {**facts, "credential": self.credential}.items() if value}
 
 
 SERVER = Actor(SHARED_ORG, "refdesk", "server")
-"""Whoever runs the server, and the server's own work."""
+"""The actor for whoever runs the server, and for the server's own work."""
 
 
 def make_actor(principal: Principal, transport: str) -> Actor:
@@ -64,7 +64,7 @@ def make_actor(principal: Principal, transport: str) -> Actor:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a chain does not hold: the first number at which something is wrong, and what."""
+    """Where a chain is broken: the first number at which something is wrong, and what is wrong."""
 
     number: int
     reason: str
@@ -75,9 +75,9 @@ class Verdict:
     """What checking an org's chain found.
 
     Attributes:
-        entries: How many entries hold, from the first.
-        last: The digest of the last of them; with its number the anchor for the next check.
-        broken: The first bad link; `None` where all hold.
+        entries: How many entries are intact, counted from the first.
+        last: The digest of the last intact entry; together with its number it is the anchor for the next check.
+        broken: The first bad link; `None` if there is none.
     """
 
     org: str
@@ -92,7 +92,7 @@ class Verdict:
 
 
 def make_entry(last: AuditEntry | None, org: str, at: datetime, act: JsonObject) -> AuditEntry:
-    """Return the entry that follows `last` in the chain of an org, or begins it."""
+    """Return the entry that follows `last` in the chain of an org, or begins the chain."""
     number, previous = (last.number + 1, last.digest) if last is not None else (1, "")
     return AuditEntry(org, number, at, act, previous, _digest(org, number, at, act, previous))
 
@@ -111,7 +111,7 @@ async def verify(reader: Reader, org: str, expected: str | None = None) -> Verdi
         expected: An anchor, `NUMBER:DIGEST`, noted earlier: the chain must still hold that entry.
 
     Raises:
-        InvalidInputError: The anchor is none.
+        InvalidInputError: The anchor is malformed.
     """
     anchor, number, previous = _read_anchor(expected), 0, ""
     while entries := await reader.get_audit(org, number, PAGE):
@@ -127,7 +127,7 @@ async def verify(reader: Reader, org: str, expected: str | None = None) -> Verdi
 
 
 def is_unchanged(entry: AuditEntry) -> bool:
-    """Return whether an entry is as it was written, as far as it tells by itself."""
+    """Return whether an entry is as it was written, as far as its own digest can tell."""
     return entry.digest == _digest(entry.org, entry.number, entry.at, entry.act, entry.previous)
 
 
@@ -140,15 +140,15 @@ def watch(
     *,
     documents_only: bool = False,
 ) -> Store:
-    """Return the store, each of whose transactions puts on record what it wrote, if anything, under `action`.
+    """Return a view of the store whose transactions put on record what they wrote, if anything, under `action`.
 
     Args:
-        store: Where it is kept, and the record with it.
+        store: Where both the documents and the record are kept.
         clock: Says when.
         actor: Who acts; the record goes into the chain of its org.
         action: What is done, by the name of its operation.
         subjects: The ids that were asked for.
-        documents_only: Whether bookkeeping alone is no act.
+        documents_only: Whether a transaction that wrote only bookkeeping is not put on record.
     """
     return cast("Store", _WatchedStore(store, clock, actor, action, subjects or {}, documents_only))
 
@@ -221,7 +221,7 @@ class _WatchedTransaction:
 
 
 def describe(document: Document, change: str | None = None) -> dict[str, JsonValue]:
-    """Return what is put on record of a document that was written: where it is, and what became of it."""
+    """Return what is put on record of a document that was written: where it is, and how it changed."""
     if change is None:
         change = "created" if document.version == 1 else "changed"
         change = {State.SUPERSEDED: "superseded", State.WITHDRAWN: "withdrawn"}.get(document.state, change)

@@ -1,7 +1,7 @@
 """Idempotency keys: a repeated call returns the first call's result instead of running again.
 
-The record is written in the call's own transaction, so a reply that got lost can always be answered, and a call that
-failed left no record. While one call runs, its repetition waits for the store's write lock.
+The record is written in the call's own transaction, so a call whose reply got lost can always be answered again, and a
+call that failed leaves no record. While a call runs, its repetition waits for the store's write lock.
 
 Where processes share a scratchpad, a note there lets repetitions wait without holding anything. Only the record
 answers: a note may be lost at any time, may outlive what a store lost when it was restored or failed over, and may be
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 KIND = "idempotency"
 WINDOW = timedelta(seconds=60)
 REPEATED = timedelta(minutes=10)
-"""How long after it was first sent a call may come again on its own, because the process that ran it ended: whoever
-repeats it says since when it waits, and the answer is kept for so long."""
+"""How long after it was first sent a call may be repeated by itself, because the process that ran it ended. Whoever
+repeats it says when it was first sent, and answers are kept this long for that."""
 
 SWEEP = 100
-"""How many expired tokens one call clears away at most."""
+"""Most expired tokens that one call deletes."""
 
 WAIT_SECONDS = 5.0
 """How long a repetition waits for the first call to end."""
 
 CLAIM_SECONDS = 3.0
-"""So long a note of a running call stays without being renewed: a call that died keeps nobody waiting in vain."""
+"""How long the note of a running call lasts without being renewed, so that a call that died keeps nobody waiting."""
 
 RENEW_SECONDS = 1.0
 LOOK_SECONDS = 0.05
@@ -54,7 +54,7 @@ _RUNNING = "The first request with this clientToken is still being done. Send it
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A caller's promise that two calls with it are the same call.
+    """A caller's promise that two calls with the same token are the same call.
 
     Attributes:
         operation: Short name of the operation, as in `idem:k.store:…`.
@@ -94,9 +94,9 @@ async def recall(reader: Reader, token: Token, asked_at: datetime) -> JsonObject
     """Return the first call's answer within `WINDOW` of it, or `None` when this is the first call.
 
     Args:
-        reader: The transaction of the call, or the store before it.
+        reader: The transaction of the call, or the store before that begins.
         token: The call's.
-        asked_at: When the call was first sent: now, or up to `REPEATED` ago for one that comes again on its own.
+        asked_at: When the call was first sent: now, or up to `REPEATED` ago for one that is repeated by itself.
 
     Raises:
         ConflictError: The token was used for another payload within the window.
@@ -112,7 +112,7 @@ async def recall(reader: Reader, token: Token, asked_at: datetime) -> JsonObject
 
 
 async def remember(transaction: Transaction, token: Token, answer: JsonObject, now: datetime) -> None:
-    """Keep the result for `WINDOW`, and delete tokens that nobody may ask for any more."""
+    """Keep the answer for `WINDOW`, and delete tokens that nobody may ask for any more."""
     expired = await transaction.list_metadata(KIND, org=token.org, due_until=now - REPEATED, limit=SWEEP)
     await transaction.remove_metadata([record.key for record in expired])
     value = {"fingerprint": token.fingerprint, "answer": answer}
@@ -136,13 +136,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Once(Generic[Result]):
-    """What a call that may be a repetition asks before it writes, and notes with what it writes.
+    """Lets a call that may be a repetition check for that before it writes, and keep its answer with what it writes.
 
     Attributes:
-        token: `None` for a call without one: then nothing is asked or noted.
-        clock: Says when.
-        dump: Returns the answer to a call whose result is this.
-        asked_at: When a call was first sent that comes again on its own.
+        token: `None` for a call without one: then nothing is checked or kept.
+        clock: Tells the time.
+        dump: Turns the result of a call into its answer.
+        asked_at: When the call was first sent, if it is repeated by itself.
     """
 
     token: Token | None
@@ -151,7 +151,7 @@ class Once(Generic[Result]):
     asked_at: datetime | None = None
 
     async def check(self, reader: Reader) -> None:
-        """Return when this is the first call.
+        """Return if this is the first call.
 
         Raises:
             AnsweredBefore: It is a repetition.
@@ -164,7 +164,7 @@ class Once(Generic[Result]):
             raise AnsweredBefore(answer)
 
     async def note(self, transaction: Transaction, result: Result) -> None:
-        """Keep the answer to the call, in the transaction that does what it asks for."""
+        """Keep the answer to the call, in the transaction that does its work."""
         if self.token is not None:
             await remember(transaction, self.token, self.dump(result), self.clock.now())
 
@@ -172,7 +172,7 @@ class Once(Generic[Result]):
 async def act_once(
     scratchpad: Scratchpad | None, once: Once[Result], act: Callable[[Once[Result]], Awaitable[Result]]
 ) -> JsonObject:
-    """Return the answer to a call; to a repetition the first call's, with `replayed` set."""
+    """Return the answer to a call; for a repetition that of the first call, with `replayed` set."""
 
     async def answer() -> JsonObject:
         try:
@@ -205,7 +205,7 @@ async def answer_once(
         with anyio.CancelScope(shield=True):
             await scratchpad.remove(token.note_key)
         raise
-    # How long a recalled answer still holds, only its record knows.
+    # Only the record knows how long a recalled answer is still valid.
     if answer.get("replayed"):
         await scratchpad.remove(token.note_key)
     else:

@@ -46,10 +46,10 @@ async def spend(transaction: Transaction, quota: Quota, org: str, agent: str, am
 def count(
     quota: Quota, org: str, agent: str, records: Sequence[Metadata | None], amount: int = 1
 ) -> tuple[Metadata, Metadata]:
-    """Return the records that count `amount` more than those that `list_keys` names.
+    """Return records for the keys of `list_keys` that count `amount` more than the given ones.
 
     Raises:
-        QuotaExceededError: It would pass a limit. `details` has `quota`, `scope`, `used`, `limit`.
+        QuotaExceededError: A limit would be exceeded. `details` has `quota`, `scope`, `used`, `limit`.
     """
     usage = _require_room(quota, _read(records), amount)
     for_org, for_agent = list_keys(quota, org, agent)
@@ -71,7 +71,7 @@ async def read_usage(reader: Reader, quota: Quota, org: str, agent: str) -> Usag
 
 
 def list_keys(quota: Quota, org: str, agent: str) -> tuple[MetadataKey, MetadataKey]:
-    """Return where it is counted what an org and one of its agents have used."""
+    """Return the keys under which the usage of an org and of one of its agents is counted."""
     return MetadataKey(org, KIND, f"{quota.name}:org"), MetadataKey(org, KIND, f"{quota.name}:agent:{agent}")
 
 

@@ -1,6 +1,6 @@
-"""Refusals on record: the first of a kind at once, its repetitions once a minute with their number.
+"""Puts refusals on record: the first of a kind at once, its repetitions once a minute with their number.
 
-A caller that is refused as fast as it can ask would otherwise decide how much is written to the disk.
+Otherwise a caller that is refused as fast as it can ask would determine how much is written to the disk.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ logger = logging.getLogger(__name__)
 WINDOW = timedelta(minutes=1)
 MOST_KINDS = 10_000
 MOST_SECONDS = 2.0
-"""How long an answer waits for its record: a store that does not answer holds up no refusal."""
+"""How long an answer waits for its record, so that a store that does not respond does not hold up refusals."""
 
 
 @dataclass(slots=True)
 class Refusals:
-    """What was refused lately, by whom, what and why."""
+    """What was refused lately: to whom, which action, and why."""
 
     _kinds: dict[tuple[str, ...], tuple[datetime, int]] = field(
         default_factory=dict[tuple[str, ...], tuple[datetime, int]]
     )
 
     async def note(self, store: Store, clock: Clock, actor: Actor, action: str, code: str) -> None:
-        """Put a refusal on record, unless it is a repetition within the window; never raises for want of a store."""
+        """Put a refusal on record, unless it is a repetition within the window; does not raise if the store fails."""
         now = clock.now()
         times = self._count((actor.org, actor.agent, actor.address, action, code), now)
         if times:
@@ -50,7 +50,7 @@ class Refusals:
                 logger.warning("refusal not on record", extra={"code": code, "reason": error.message})
 
     def _count(self, kind: tuple[str, ...], now: datetime) -> int:
-        """Return how many refusals are to be put on record now; 0 for none."""
+        """Return how many refusals the record to be written now stands for; 0 if none is to be written."""
         since, waiting = self._kinds.pop(kind, (now - WINDOW, 0))
         is_due = now - since >= WINDOW
         while len(self._kinds) >= MOST_KINDS:

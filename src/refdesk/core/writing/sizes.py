@@ -1,8 +1,9 @@
 """How many bytes an org keeps, counted and limited in the transaction of each write, the same on every engine.
 
-What counts is what callers wrote, as UTF-8: title and body of every version that is kept, unless they are those of the
-version before, and each version's record as JSON. What was erased does not count; nor do vectors and indexes, which are
-derived. A store is measured once, when it is first opened with a limit, and counted from then on, also without one.
+What counts is what callers wrote, as UTF-8: title and body of every version that is kept, unless they are the same as
+in the version before, and each version's record as JSON. Erased documents do not count; nor do vectors and indexes,
+which are derived. A store is measured once, when it is first opened with a limit, and counted from then on, even when
+it is opened without one.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ KIND = "size"
 SETTING = "REFDESK_MAX_ORG_BYTES"
 PAGE = 1000
 MARK_BYTES = 256
-"""By so much a version's record may be larger than the one before to count as a mark on what is there: superseded,
-withdrawn, restored. Marks are counted and never refused, so that what is wrong can be corrected in a full org."""
+"""How much larger than the one before a version's record may be for the version to count as a mark on what is there:
+superseded, withdrawn, restored. Marks are counted but never refused, so that errors can be corrected in a full org."""
 
 _MEASURED = MetadataKey(SHARED_ORG, KIND, "measured")
 _Place: TypeAlias = "tuple[Collection, str]"
 
 
 async def open_counted(store: Store, most: int | None) -> Store:
-    """Return the store, whose writes are counted, and refused where an org would keep more than `most` bytes.
+    """Return a view of the store that counts writes, and refuses those by which an org would exceed `most` bytes.
 
-    Without a limit, one whose orgs were never measured is returned as it is. Measuring reads the whole store once;
+    Without a limit, a store whose orgs were never measured is returned as it is. Measuring reads the whole store once;
     other writers wait for it.
     """
     if most is None and await store.get_metadata(_MEASURED) is None:
@@ -52,7 +53,7 @@ async def open_counted(store: Store, most: int | None) -> Store:
 
 
 async def measure(store: Store) -> dict[str, int]:
-    """Return the bytes that each org keeps, read from what it keeps."""
+    """Return the bytes that each org keeps, by reading all of it."""
     sizes: Counter[str] = Counter()
     async for histories in _read_histories(store):
         for history in histories:
@@ -61,7 +62,7 @@ async def measure(store: Store) -> dict[str, int]:
 
 
 async def measure_again(store: Store, org: str) -> None:
-    """Count what an org keeps after much of it came from another store or went there, where that is counted."""
+    """Measure an org anew after much of it was moved from or to another store, if the store counts sizes."""
     if await store.get_metadata(_MEASURED) is None:
         return
     size = 0
@@ -75,7 +76,7 @@ async def measure_again(store: Store, org: str) -> None:
 
 
 async def read_sizes(reader: Reader) -> dict[str, int]:
-    """Return the bytes that each org keeps, as they were counted; empty where nothing is."""
+    """Return the bytes that each org keeps, as counted so far; empty if nothing is counted."""
     records = await reader.list_metadata(KIND, limit=1_000_000)
     return {record.key.org: int(str(record.value["bytes"])) for record in records if record.key != _MEASURED}
 
@@ -89,7 +90,7 @@ def weigh(history: Sequence[Document]) -> int:
 
 
 def weigh_text(document: Document, before: Document | None) -> int:
-    """Return the bytes of title and body, unless they are those of the version before."""
+    """Return the bytes of title and body; 0 if they are the same as in the version before."""
     if before is not None and (before.title, before.body) == (document.title, document.body):
         return 0
     return _weigh(document.title) + _weigh(document.body)
@@ -100,7 +101,7 @@ def _weigh_record(document: Document) -> int:
 
 
 def _is_mark(document: Document, before: Document | None) -> bool:
-    """Return whether a version says nothing new but where it stands."""
+    """Return whether a version only changes the state of the document, and adds nothing new."""
     if before is None or weigh_text(document, before):
         return False
     return _weigh_record(document) <= _weigh_record(before) + MARK_BYTES
@@ -168,7 +169,7 @@ class _CountedTransaction:
         """Return the new size of each org that would grow.
 
         Raises:
-            QuotaExceededError: More than marks would make one larger than it may be.
+            QuotaExceededError: Writes other than marks would make an org larger than it may be.
         """
         growth, refusable = Counter[str](), set[str]()
         newest = await self._read_newest(documents)

@@ -1,13 +1,13 @@
 """Supersession: one document replaces another, and every member of a chain knows its head.
 
 The direct edge is a link, `new supersedes old`, and each superseded document holds in `data` the id that replaced it.
-Whatever is superseded keeps its text, its vectors and its history.
+A superseded document keeps its text, its vectors and its history.
 
-Which document heads a chain is kept beside the documents, in the metadata of the kind `chain`, so that a correction
-costs the same however long its chain is. It is a disjoint-set forest, united by size (Galler and Fischer 1964; Tarjan
-1975): each member points towards the root of its chain, over at most as many steps as the size has binary digits, and
-the root knows the head. A document without such a record stands alone, or was superseded before there were any: then
-its `data` names its head of that time, which counts as what it points to.
+Which document heads a chain is kept beside the documents, in metadata of the kind `chain`, so that a correction costs
+the same however long its chain is. This is a disjoint-set forest with union by size (Galler and Fischer 1964; Tarjan
+1975): each member points towards the root of its chain, in at most as many steps as the size has binary digits, and
+the root knows the head. A document without such a record stands alone, or was superseded before such records existed:
+then its `data` names its head of that time, which is treated as what it points to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_ENTRY = "There is no entry {id}. Use an id that a search or a store returned.
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """A chain: the document that its members point to, the one at its end, and how many it holds, as far as known."""
+    """A chain: the document that its members point to, the one at its head, and how many it holds, as far as known."""
 
     root: str
     head: str
@@ -50,15 +50,15 @@ def get_successor_id(document: Document) -> str | None:
 
 
 def find_head_id(document: Document) -> str | None:
-    """Return the head of its chain as a superseded document holds it: its own id where it holds none.
+    """Return the head of the chain that a superseded document holds in its data; its own id if it holds none.
 
-    `None` for any other. See `Candidate.head_id`.
+    `None` for a document that is not superseded. See `Candidate.head_id`.
     """
     return str(document.data.get(HEAD) or document.id) if document.state is State.SUPERSEDED else None
 
 
 async def find_heads(reader: Reader, documents: Iterable[Document]) -> dict[str, str]:
-    """Return for each document of one collection, by id, the one that stands for it now: itself while none does."""
+    """Return, by id, the head that stands for each document of one collection now: itself if it was not superseded."""
     every = list(documents)
     noted = {each.id: head for each in every if (head := find_head_id(each)) is not None}
     heads = await find_heads_of(reader, every[0].collection, noted) if noted else {}
@@ -66,7 +66,7 @@ async def find_heads(reader: Reader, documents: Iterable[Document]) -> dict[str,
 
 
 async def find_heads_of(reader: Reader, collection: Collection, noted: Mapping[str, str]) -> dict[str, str]:
-    """Return the same of superseded documents, given what each of them holds; see `find_head_id`."""
+    """Return the same for superseded documents, given the head that each of them holds; see `find_head_id`."""
     return {id: chain.head for id, chain in (await _find_chains(reader, collection, noted)).items()}
 
 
@@ -94,8 +94,8 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
     """Let `new` take the place of `old`, and return the id of the chain's head. Doing it again changes nothing.
 
     Raises:
-        ConflictError: `old` is superseded by another one already, or `new` is itself superseded, directly or not,
-            by `old`, which would close a circle.
+        ConflictError: `old` is already superseded by another one, or `new` is itself superseded, directly or not, by
+            `old`, so that a circle would be closed.
     """
     noted = {each.id: find_head_id(each) or each.id for each in (old, new)}
     chains = await _find_chains(transaction, old.collection, noted)
@@ -126,9 +126,9 @@ async def supersede(transaction: Transaction, old: Document, new: Document, now:
 
 
 async def undo(transaction: Transaction, document: Document) -> Document:
-    """Let a superseded document, and what it superseded, stand by itself again; return it as it is now.
+    """Detach a superseded document, and what it superseded, from its successor; return it as it is now.
 
-    Costs as much as the chain is long: who heads each part of it is written anew.
+    The cost grows with the length of the chain: the records of both parts are written anew.
     """
     own = await _list_below(transaction, document)
     await _part_chain(transaction, document, str(get_successor_id(document)), own)
@@ -139,7 +139,7 @@ async def undo(transaction: Transaction, document: Document) -> Document:
 
 
 async def _part_chain(transaction: Transaction, document: Document, successor_id: str, own: Sequence[str]) -> None:
-    """Make a chain of its own of a superseded document and what it superseded, given from it on."""
+    """Split a superseded document and what it superseded (`own`, beginning with it) off into a chain of its own."""
     collection = document.collection
     head = (await find_heads(transaction, [document]))[document.id]
     every, _ = await list_chain(transaction, collection, head, 0, _EVERY)
@@ -164,7 +164,7 @@ def _make_chain(collection: Collection, ids: Sequence[str]) -> list[Metadata]:
 
 
 async def _is_gone(reader: Reader, collection: Collection, id: str) -> bool:
-    """Return whether an entry was withdrawn or erased: what it superseded can be superseded anew."""
+    """Return whether an entry was withdrawn or erased, so that what it superseded can be superseded anew."""
     [document] = await reader.get_documents(collection, [id])
     return document is None or document.state is State.WITHDRAWN
 
@@ -177,7 +177,7 @@ def point(collection: Collection, id: str, newer_id: str) -> Metadata:
 async def list_chain(
     reader: Reader, collection: Collection, head_id: str, offset: int, limit: int
 ) -> tuple[list[str], bool]:
-    """Return ids of a chain's members from its head on, what superseded before what was, and whether more follow.
+    """Return ids of a chain's members from its head on, newer before older, and whether more follow.
 
     Args:
         offset: How many members to leave out, counted from the head, 0 or more.
@@ -192,14 +192,14 @@ async def list_chain(
 
 
 async def list_superseded(reader: Reader, collection: Collection, id: str) -> list[str]:
-    """Return the ids of what a document superseded directly, the last one first."""
+    """Return the ids of the documents that a document superseded directly, the latest first."""
     own = _refer(collection, id)
     links = await reader.get_links(collection.org, own)
     return [link.target.id for link in reversed(links) if link.kind == SUPERSEDES and link.source == own]
 
 
 async def _find_chains(reader: Reader, collection: Collection, noted: Mapping[str, str]) -> dict[str, _Chain]:
-    """Return the chain of each document; all steps of one length are read at once."""
+    """Return the chain of each document; the next step of all documents is read in one round trip."""
     at = {id: id for id in noted}
     known: dict[str, str | _Chain] = {}
     while unread := sorted({id for id in at.values() if id not in known}):
@@ -212,7 +212,7 @@ async def _find_chains(reader: Reader, collection: Collection, noted: Mapping[st
 
 
 def _read(id: str, record: Metadata | None, noted: str) -> str | _Chain:
-    """Return what a document points to, or, of a root, its chain."""
+    """Return what a document points to, or the chain if it is a root."""
     if record is None:
         return noted if noted != id else _Chain(id, id, 1)
     if "parent" in record.value:

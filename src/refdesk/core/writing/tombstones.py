@@ -1,7 +1,7 @@
-"""What stands where a document was erased: its place in its org and its chain, that it is gone, and nothing it said.
+"""What stands in the place of an erased document: its place in its org and its chain, but nothing of its content.
 
-A tombstone keeps the ids of its chain, so that a chain with a gap in it still leads from end to end, and its id and
-version, so that neither an import nor anybody who read the document before can bring it back.
+A tombstone keeps the ids of its chain, so that a chain with a gap still leads from end to end, and its id and version,
+so that neither an import nor anybody who read the document before can bring it back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def make_tombstone(document: Document, at: datetime, kept: Sequence[str] = ()) -
     Args:
         document: As it is now.
         at: When it is erased.
-        kept: Names of what stays of its `data`: ids that others need to find their way.
+        kept: Names of the fields of its `data` that stay: ids through which others follow the chain.
     """
     data = {name: document.data[name] for name in kept if name in document.data}
     return Document(
@@ -48,6 +48,6 @@ def make_tombstone(document: Document, at: datetime, kept: Sequence[str] = ()) -
 
 
 def make_barrier(collection: Collection, id: str, at: datetime) -> Document:
-    """Return a tombstone for what is not there, so that it does not come."""
+    """Return a tombstone for a document that is not there, so that it cannot be added."""
     nothing = Document(collection=collection, id=id, title="", body="", author="", created_at=at, modified_at=at)
     return make_tombstone(nothing, at)
