@@ -1,4 +1,4 @@
-"""Backups on a schedule: made by one process at a time, rotated, with a status for whoever runs the server."""
+"""Scheduled backups: made by one process at a time, rotated, with a status for whoever runs the server."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ logger = logging.getLogger(__name__)
 KIND = "backup"
 MADE, FAILED = MetadataKey(SHARED_ORG, KIND, "made"), MetadataKey(SHARED_ORG, KIND, "failed")
 LEFT = MetadataKey(SHARED_ORG, KIND, "left")
-"""That older backups could not be removed."""
+"""The record that says that older backups could not be removed."""
 LEASE = "backup"
 ACTION = "backup"
 LEASE_FOR = timedelta(seconds=60)
 LOOK_SECONDS = 60.0
-"""How often it is looked whether a backup is due."""
+"""How often to check whether a backup is due."""
 
 RETRY_AFTER = timedelta(minutes=10)
-"""The pause after one that failed, or the interval where that is shorter."""
+"""The pause after a failed backup; the interval of the schedule counts instead where it is shorter."""
 
 _NAME = re.compile(r"refdesk-\d{8}T\d{6}Z\.sqlite3")
 _LEFT = re.compile(_NAME.pattern + r"\.partial(-.*)?")
@@ -57,10 +57,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A backup that was made: how large it is, how many documents it holds, and of which toolsets it encloses files.
+    """A backup that was made: its size, how many documents it holds, and the toolsets whose files it encloses.
 
     Attributes:
-        obstacle: Why the store does not say that it was made, where it can only be read.
+        obstacle: Why the store does not record that it was made, if the store can only be read.
     """
 
     bytes: int
@@ -70,10 +70,10 @@ class Made:
 
 
 MakeBackup = Callable[[Path], Made]
-"""Makes a backup in a file that is not there yet; blocks."""
+"""Makes a backup in a file that does not exist yet; blocks."""
 
 IsOwn = Callable[[Path], bool]
-"""Says whether a backup is of the store that is backed up, or what is left of one is nobody's any more; blocks."""
+"""Says whether a backup is of this store, or whether a leftover of one belongs to no running process; blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class BackupStatus:
     """What is known of the backups of a store.
 
     Attributes:
-        made_at: When the last one was made, by whomever; `None` when none ever was.
+        made_at: When the last one was made, by whomever; `None` if none ever was.
         name: Its file's name, without its folder.
-        failed_at: When an attempt failed last; see `has_failed`.
-        reason: Why.
-        left: Why older ones could not be removed; empty where they were.
+        failed_at: When an attempt last failed; see `has_failed`.
+        reason: Why it failed.
+        left: Why older ones could not be removed; empty if they were.
     """
 
     made_at: datetime | None = None
@@ -95,11 +95,11 @@ class BackupStatus:
     left: str = ""
 
     def get_made_at(self, now: datetime) -> datetime | None:
-        """Return when the last one was made; a time in the future is of a clock that was set back, and says nothing."""
+        """Return when the last one was made; a time in the future means that a clock was set back, and is ignored."""
         return self.made_at if self.made_at is not None and self.made_at <= now else None
 
     def has_failed(self, now: datetime) -> bool:
-        """Return whether none was made since an attempt failed."""
+        """Return whether none has been made since an attempt failed."""
         made_at = self.get_made_at(now)
         return self.failed_at is not None and (made_at is None or self.failed_at >= made_at)
 
@@ -113,7 +113,7 @@ async def read_status(store: Store) -> BackupStatus:
 
 
 async def note_made(store: Store, clock: Clock, actor: Actor, name: str, made: Made) -> None:
-    """Put on record that a backup was made: whoever has the file has all that is in the store."""
+    """Put on record that a backup was made, since whoever has the file has everything in the store."""
     now = clock.now()
     details: dict[str, JsonValue] = {"file": name, "bytes": made.bytes, "documents": made.documents}
     async with store.transaction() as transaction:
@@ -126,8 +126,8 @@ def find_problem(status: BackupStatus, schedule: Schedule, now: datetime, since:
     """Return what is wrong with scheduled backups, or `None`.
 
     Args:
-        status: What is known.
-        schedule: What is wanted.
+        status: What is known about them.
+        schedule: When they are to be made.
         now: The present.
         since: When this process began to look after them.
     """
@@ -144,9 +144,9 @@ class BackupKeeper:
     """Makes backups when they are due.
 
     Attributes:
-        store: Where their status is kept, and whose log says that one was made.
+        store: Where their status is kept, and in whose audit log each is put on record.
         make: Makes one.
-        is_own: Several desks may have one folder; only what this says yes to is removed from it.
+        is_own: Decides what may be removed from the folder, which several desks may share.
     """
 
     store: Store
@@ -156,7 +156,7 @@ class BackupKeeper:
     is_own: IsOwn
 
     async def run(self) -> None:
-        """Make a backup whenever one is due, until cancelled. Failures are kept, logged and tried again."""
+        """Make a backup whenever one is due, until cancelled. Failures are recorded, logged and tried again."""
         while True:
             try:
                 await self.run_once()
@@ -165,10 +165,10 @@ class BackupKeeper:
             await anyio.sleep(min(LOOK_SECONDS, self.schedule.every.total_seconds() / 4))
 
     async def run_once(self) -> bool:
-        """Make a backup if one is due and nobody else makes it; return whether one was made.
+        """Make a backup if one is due and no other process is making it; return whether one was made.
 
         Raises:
-            StoreError: The store failed; whether a backup is due is not known.
+            StoreError: The store failed, so it is not known whether a backup is due.
         """
         if not await self._is_due():
             return False
@@ -176,7 +176,7 @@ class BackupKeeper:
         if not await lease.acquire():
             return False
         try:
-            # Whoever had the lease before may have made it.
+            # The previous holder of the lease may have made it.
             return await self._is_due() and await self._attempt(lease)
         finally:
             with anyio.CancelScope(shield=True):
@@ -211,7 +211,7 @@ class BackupKeeper:
             raise StoreError(f"The folder for backups cannot be made or used: {error.strerror}.") from error
 
     async def _renewing(self, lease: Lease, work: Callable[[], Awaitable[Made]]) -> Made:
-        """Do the work while the lease is renewed."""
+        """Do the work, renewing the lease meanwhile."""
         failure: RefdeskError | None = None
         made: Made | None = None
         async with anyio.create_task_group() as group:
@@ -235,10 +235,10 @@ class BackupKeeper:
                 logger.warning("lease not renewed", extra={"reason": error.message})
 
     def _rotate(self) -> str:
-        """Remove the oldest beyond those that are kept, and what a killed process left; only what is of this store.
+        """Remove surplus old backups and what killed processes left behind, but only what belongs to this store.
 
         Returns:
-            What could not be removed first, and why; empty where nothing is left.
+            The first file that could not be removed, and why; empty if all were.
         """
         reason = ""
         try:
@@ -255,7 +255,7 @@ class BackupKeeper:
         return reason
 
     async def _note_left(self, reason: str) -> None:
-        """Keep why older backups could not be removed, or that they were."""
+        """Record why older backups could not be removed, or delete that record if they were."""
         if reason:
             logger.warning("older backups not removed", extra={"reason": reason})
         if not reason and await self.store.get_metadata(LEFT) is None:
@@ -269,7 +269,7 @@ class BackupKeeper:
 
 
 def _is_past(instant: datetime | None, now: datetime, pause: timedelta) -> bool:
-    # An instant in the future is of a clock that was set back since: whoever waited for it would wait for years.
+    # An instant in the future means that a clock was set back since; waiting for it might take years.
     return instant is None or not timedelta(0) <= now - instant < pause
 
 

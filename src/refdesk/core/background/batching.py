@@ -23,8 +23,8 @@ class Rounds(Generic[Item, Result]):
     """Collects the requests that arrive during a round, and serves them in the next one.
 
     Args:
-        do: Runs a round: returns one result per item, in order; an exception reaches everybody in the round.
-        most: The most items in one round.
+        do: Runs a round: returns one result per item, in order; an exception is raised to everybody in the round.
+        most: Most items in one round.
     """
 
     def __init__(self, do: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], most: int) -> None:
@@ -34,7 +34,7 @@ class Rounds(Generic[Item, Result]):
         self._waiting: list[_Request[Item, Result]] = []
 
     async def ask(self, item: Item) -> Result:
-        """Return the item's result. One who is cancelled takes nobody along."""
+        """Return the item's result. Cancelling one request does not affect the others."""
         request = _Request[Item, Result](item)
         self._waiting.append(request)
         try:

@@ -1,7 +1,7 @@
-"""The change log of a toolset: every change that its syncs made, by when it was made.
+"""The change log of a toolset: every change that its syncs made, and when.
 
-Written in the transactions of the changes themselves, so it misses none. A record holds the changes of one transaction,
-under the month it was made in; another says from when on there is a log.
+It is written in the transactions of the changes themselves, so it misses none. Each record holds the changes of one
+transaction, under its month; a separate record says when the log begins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHANGES = "sync_changes"
 BEGUN = "sync_changes_begun"
 
 _MOST = 100_000
-"""Records of one month; a month has some hundred."""
+"""Most records read of one month; a month usually has a few hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ async def add_changes(transaction: Transaction, toolset: str, at: datetime, chan
     begun = MetadataKey(SHARED_ORG, BEGUN, toolset)
     if await transaction.get_metadata(begun) is None:
         await transaction.put_metadata([Metadata(begun, {"at": at.isoformat()})])
-    # A document has one change in a transaction, so the name is no other record's.
+    # A document changes at most once in a transaction, so the name is unique.
     first = changes[0]
     key = MetadataKey(SHARED_ORG, _name_kind(toolset, at), f"{at.isoformat()}:{first.id}:{first.version}")
     told = [[each.id, each.kind, each.version] for each in changes]
@@ -49,9 +49,9 @@ async def add_changes(transaction: Transaction, toolset: str, at: datetime, chan
 
 
 async def read_changes(reader: Reader, toolset: str, since: datetime | None, until: datetime) -> Sequence[LoggedChange]:
-    """Return the changes made at or after `since` (`None`: ever) and at or before `until`, newest first, then by id.
+    """Return the changes made from `since` (`None`: ever) up to `until`, both included, newest first, then by id.
 
-    From before there was a log, they are those that the entries of recent runs name.
+    For the time before the log begins, they are those that the entries of recent runs name.
     """
     record = await reader.get_metadata(MetadataKey(SHARED_ORG, BEGUN, toolset))
     begun = None if record is None else datetime.fromisoformat(str(record.value["at"]))

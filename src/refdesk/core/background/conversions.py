@@ -1,9 +1,9 @@
 """Which document each record of a source became, so that an unchanged record is not converted again.
 
-Nor are the records of an unchanged page read, where the source recognises it: which records it holds is remembered too.
+If the source recognises an unchanged page, its records are not even read: which records it holds is remembered too.
 
-Derived, like an index: it may be lost or out of date. A remembered conversion counts only for the same version of the
-converter, and while the store holds the very document that it gave.
+All of this is derived, like an index: it may be lost or out of date. A remembered conversion is valid only for the same
+version of the converter, and only while the store holds exactly the document that it produced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND = "sync_conversions"
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What a sync must know of the document that a record gives.
+    """What a sync must know of the document that a record is converted to.
 
     Attributes:
         digest: The document's own, which leaves out its version.
@@ -47,7 +47,7 @@ class KnownPage:
     """A page whose records were converted.
 
     Attributes:
-        outline: What its source wants to know of it.
+        outline: What its source wants to be told about it at the next reading.
         records: The digests of its records, in their order.
     """
 
@@ -60,9 +60,9 @@ class Conversions:
     """The conversions by one version of a converter, by `digest_record` of the record.
 
     Attributes:
-        version: Of the converter; `None` remembers nothing.
+        version: Of the converter; with `None` nothing is remembered.
         pages: The pages of the last complete reading, by name.
-        seen: Those of the present one.
+        seen: Those of the present reading.
     """
 
     version: str | None
@@ -73,11 +73,11 @@ class Conversions:
 
     @property
     def outlines(self) -> dict[str, JsonValue]:
-        """What sources want to know of the pages that are remembered, by name."""
+        """What the source wants to be told about the remembered pages, by name."""
         return {name: page.outline for name, page in self.pages.items()}
 
     def find(self, record: str, digests: Mapping[str, str]) -> Conversion | None:
-        """Return the conversion of a record if the store still holds what it gave.
+        """Return the conversion of a record if the store still holds its document.
 
         Args:
             record: Digest of the record.
@@ -87,7 +87,7 @@ class Conversions:
         return conversion if conversion is not None and digests.get(conversion.id) == conversion.digest else None
 
     def find_page(self, name: str | None, digests: Mapping[str, str]) -> KnownPage | None:
-        """Return a page if the store still holds what each of its records gave; see `find`."""
+        """Return a page if the store still holds the document of each of its records; see `find`."""
         page = self.pages.get(name) if name is not None else None
         is_current = page is not None and all(self.find(record, digests) is not None for record in page.records)
         return page if is_current else None
@@ -104,13 +104,13 @@ class Conversions:
             self.is_changed = True
 
     def keep_only(self, digests: Mapping[str, str]) -> None:
-        """Forget conversions to what the store no longer holds."""
+        """Forget conversions whose document the store no longer holds."""
         current = {name: each for name, each in self.known.items() if digests.get(each.id) == each.digest}
         self.is_changed |= len(current) < len(self.known)
         self.known = current
 
     def keep_seen_pages(self) -> None:
-        """Remember the pages of this reading, which was a complete one, in place of those before."""
+        """Remember the pages of this reading, which was complete, in place of the earlier ones."""
         self.is_changed |= self.seen != self.pages
         self.pages = self.seen
 
@@ -135,7 +135,7 @@ async def read_conversions(reader: Reader, toolset: str, version: str | None) ->
 
 
 async def write_conversions(transaction: Transaction, toolset: str, conversions: Conversions) -> None:
-    """Remember them for the next sync, unless nothing is new."""
+    """Keep them for the next sync, unless nothing has changed."""
     if conversions.version is None or not conversions.is_changed:
         return
     known: dict[str, JsonValue] = {

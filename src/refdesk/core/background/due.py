@@ -1,8 +1,8 @@
-"""What is to be embedded, found at the cost of what was written since the last look, not of all that there is.
+"""Finds what is to be embedded, at a cost that depends on what was written since the last look, not on the whole store.
 
-Of each collection everything is looked at once. From then on it is known that what was written up to a mark has its
-vectors, but for some that are passed over because they failed, and only what was written since is asked for. Now and
-then everything is looked at again, so that whatever escaped is found all the same.
+Each collection is looked at completely once. From then on it is known that everything written up to a mark has its
+vectors, except for documents that are passed over because they failed, and only what was written since is queried. Now
+and then everything is looked at again, so that anything missed is found after all.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from refdesk.protocols import Clock, Store
 
 SURE_FOR = timedelta(minutes=10)
-"""So long what was seen of a collection is relied on; a look at all of 100,000 documents takes some 30 ms."""
+"""How long what was seen of a collection is relied on; looking at all of 100,000 documents takes some 30 ms."""
 
 Blocked: TypeAlias = "Mapping[Collection, frozenset[str]]"
-"""The ids that are passed over, by collection: those that failed and are not to be tried again yet."""
+"""The ids that are passed over, by collection: those that failed and are not due to be tried again yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Of a collection: all that was written up to `mark` has vectors, but for `passed`, which lacked them then."""
+    """What was seen of a collection: everything written up to `mark` has vectors, except `passed`, which had none."""
 
     mark: str = ""
     passed: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Lookout:
-    """Looks for what has no vectors yet, and remembers how far it has seen that all have; one task at a time."""
+    """Looks for what has no vectors yet, and remembers up to where everything has; used by one task at a time."""
 
     store: Store
     clock: Clock
@@ -46,18 +46,18 @@ class Lookout:
     _seen: dict[Collection, _Seen] = field(default_factory=dict["Collection", _Seen])
 
     def forget(self) -> None:
-        """Look at everything the next time."""
+        """Look at everything again next time."""
         self._since = None
 
     async def has_any(self, model: str, blocked: Blocked) -> bool:
-        """Return whether anything has no vectors of the model."""
+        """Return whether any document lacks vectors of the model."""
         for collection, mark in (await self._list_collections(model)).items():
             if await self._look_at(collection, mark, blocked, 1):
                 return True
         return False
 
     async def find(self, model: str, blocked: Blocked, limit: int) -> dict[Collection, list[str]]:
-        """Return the ids of what has no vectors of the model by collection, of each at most `limit`; none is empty."""
+        """Return, by collection, up to `limit` ids of documents without vectors of the model; no list is empty."""
         marks = await self._list_collections(model)
         found = {each: await self._look_at(each, mark, blocked, limit) for each, mark in marks.items()}
         return {collection: ids for collection, ids in found.items() if ids}
@@ -67,7 +67,7 @@ class Lookout:
         if model != self._model or self._since is None or not self._since <= now < self._since + SURE_FOR:
             self._model, self._since = model, now
             self._seen.clear()
-        # Read before the documents: what is written meanwhile is looked for the next time.
+        # Read before the documents, so that what is written meanwhile is looked for next time.
         return await self.store.list_collections()
 
     async def _look_at(self, collection: Collection, mark: str, blocked: Blocked, limit: int) -> list[str]:
@@ -84,7 +84,7 @@ class Lookout:
         return due[:limit]
 
     async def _get_lacking(self, collection: Collection, ids: Iterable[str]) -> list[str]:
-        """Return those of what was passed over that have no vectors still."""
+        """Return those of the passed-over documents that still have no vectors."""
         asked = sorted(ids)
         if not asked:
             return []

@@ -1,9 +1,9 @@
 """Embeds documents out of band, so that no writer waits for a model.
 
-What is left to embed is not a queue that could lose an entry: it is read from the truth, as the documents without
+What is left to embed is not a queue that could lose an entry: it is read from the store, as the documents without
 vectors of the wanted model. One process at a time works on it, under a lease. Where a queue is shared, that process
-hands out what is left instead, and every process embeds what it gets. A document that fails is tried again later and
-later, and after `MAX_ATTEMPTS` is set aside with its reason until it changes or somebody retries.
+hands out what is left instead, and every process embeds what it gets. A document that fails is tried again after
+growing pauses, and after `MAX_ATTEMPTS` is set aside with its reason until it changes or somebody retries.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FIRST_RETRY_SECONDS = 10
 IDLE_SECONDS = 2.0
 MOST_SECONDS = 60.0
 SWEEP_SECONDS = 10.0
-"""How long what was handed to workers is left to them: so long a job that got lost stays lost."""
+"""How long documents handed to workers are left alone. A job that gets lost is handed out again after this long."""
 
 LEFT_SECONDS = 30.0
 """How long what was handed out is left to workers in all: longer than it takes until a dead one's goes to another. From
@@ -57,19 +57,20 @@ OWN_DOCUMENTS = 128
 """So many of those it embeds itself before it hands out again."""
 
 SWEEP_DOCUMENTS = 1000
-"""About so many documents are handed out at a time, so that a queue stays small however much is left to do."""
+"""About how many documents are handed out at a time, so that a queue stays small however much is left to do."""
 
 LISTED_DOCUMENTS = 1024
-"""So many of a collection are listed at a time: what is due is found among all that is not, however little it is."""
+"""How many due documents of a collection are listed at a time: finding them means searching the whole collection,
+however few they are."""
 
 LOOKING_SHARE = 0.1
-"""Of the time of work goes into looking for what else is due meanwhile; in a small store that is after every batch."""
+"""Share of the working time spent looking for what else has come due; in a small store that means after every batch."""
 
 CALM_SECONDS = 0.1
-"""While the last write is no longer ago than this, those who write go first: embedding takes processors from them."""
+"""How long after the last write embedding still lets writers go first, since it takes processors from them."""
 
 MOST_HELD_SECONDS = 30.0
-"""How long embedding gives way to writes that do not end."""
+"""How long embedding gives way to writes that keep coming."""
 
 MOST_SET_ASIDE = 0.1
 """Of all documents may have been refused by a model that takes over: where it is more, something is wrong with it."""
@@ -79,7 +80,7 @@ PROBE = "Is anybody there?"
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many documents of a collection there are, withdrawn ones not counted, and how many have vectors."""
+    """How many documents a collection has, not counting withdrawn ones, and how many of them have vectors."""
 
     collection: Collection
     documents: int
@@ -91,10 +92,10 @@ class Indexer:
     """Embeds what is not embedded yet; `run` it as a background task in a server or a worker.
 
     Attributes:
-        trouble: Why `run` could not go on when it last tried; `None` when it could.
+        trouble: Why `run` could not go on when it last tried; `None` if it could.
         queue: Hands out work to every process; `None` where this process polls by itself.
-        at_work: How many pieces of work this process does right now.
-        make_note: Returns what else is to be kept of a document that was embedded, in the same commit.
+        at_work: How many pieces of work this process is doing right now.
+        make_note: Returns what else is to be stored, in the same commit, about a document that was embedded.
     """
 
     store: Store
@@ -121,7 +122,7 @@ class Indexer:
         self._rounds = Rounds(self._embed_round, BATCH_DOCUMENTS)
 
     async def run(self) -> None:
-        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        """Work until cancelled. Errors of refdesk are logged and never end the loop; each retry waits longer."""
         self._gives_way = True
         async with anyio.create_task_group() as group:
             if self.queue is not None:
@@ -155,7 +156,7 @@ class Indexer:
                 await lease.release()
 
     async def sweep(self) -> float:
-        """Enqueue what is due where a queue is shared, else embed it; return the seconds until the next sweep.
+        """Enqueue what is due where a queue is shared, or else embed it; return the seconds until the next sweep.
 
         While anything is left to the workers, the lease is held: it shows that the backlog has an owner. What they do
         not do for `LEFT_SECONDS` is embedded here after all.
@@ -182,7 +183,7 @@ class Indexer:
         return SWEEP_SECONDS if is_handed_out and is_all else IDLE_SECONDS
 
     async def embed_job(self, job: EmbeddingJob) -> JobOutcome:
-        """Embed a document if it still needs it; safe any number of times, and beside others for the same document.
+        """Embed a document if it still needs it; may be repeated, and run concurrently for the same document.
 
         Raises:
             EmbedderError: The embedder is down; the document is not to blame.
@@ -212,8 +213,8 @@ class Indexer:
         """Make every document that could not be embedded due again; return how many.
 
         Args:
-            orgs: Only what these orgs have.
-            toolset: Only what this one has.
+            orgs: Only documents of these orgs.
+            toolset: Only documents of this toolset.
         """
         failures = [
             failure
@@ -232,7 +233,7 @@ class Indexer:
         return [failure for failure in failures if failure.model == model]
 
     async def count_pending(self) -> int:
-        """Return how many documents, not withdrawn, have no vectors of the wanted model yet."""
+        """Return how many documents, not counting withdrawn ones, have no vectors of the wanted model yet."""
         return sum(one.documents - one.embedded for one in await self.count())
 
     async def count(self) -> list[Count]:
@@ -257,7 +258,7 @@ class Indexer:
                 await self.semantics.doorbell.wait(rest)
 
     async def _let_writers_go_first(self) -> None:
-        """Return once nobody writes, or has written for so long that embedding must go on beside it."""
+        """Return once nobody writes, or writing has lasted so long that embedding must go on beside it."""
         while self._gives_way and self._must_hold():
             await anyio.sleep(CALM_SECONDS)
             await self.semantics.load_if_asked()
@@ -309,19 +310,19 @@ class Indexer:
         return await self._lookout.has_any(self.semantics.wanted.model.name, await self._list_blocked())
 
     async def _find_due(self, limit: int) -> dict[Collection, list[str]]:
-        """Return what is due by collection, of each at most so many; no collection has nothing."""
+        """Return what is due by collection, at most `limit` of each; no list is empty."""
         return await self._lookout.find(self.semantics.wanted.model.name, await self._list_blocked(), limit)
 
     def _take_turns(self, collections: Sequence[Collection]) -> list[Collection]:
-        """Return collections in the order in which their orgs were served, longest ago first: none waits for all of
-        another's."""
+        """Return collections in the order in which their orgs were last served, longest ago first, so that none waits
+        for everything of another."""
         return sorted(collections, key=lambda collection: self._orgs_served.get(collection.org, 0))
 
     def _note_served(self, org: str) -> None:
         self._orgs_served[org] = max(self._orgs_served.values(), default=0) + 1
 
     async def _list_jobs(self) -> tuple[list[EmbeddingJob], bool]:
-        """Return what is due, of every collection its share, and whether that is all."""
+        """Return what is due, a share of every collection, and whether that is all."""
         due = await self._find_due(SWEEP_DOCUMENTS)
         share = max(BATCH_DOCUMENTS, SWEEP_DOCUMENTS // max(1, len(due)))
         jobs: list[EmbeddingJob] = []
@@ -356,7 +357,7 @@ class Indexer:
     async def _adopt_when_complete(self) -> None:
         if not await self.semantics.is_outdated() or not await self._is_through():
             return
-        # What another process wants instead may have been adopted meanwhile, and vectors of this model removed.
+        # Another process may have adopted a different model meanwhile, and removed vectors of this one.
         self._lookout.forget()
         if not await self._has_work():
             old = await self.semantics.adopt_wanted()
@@ -405,7 +406,7 @@ class Indexer:
         return True
 
     async def _embed_round(self, documents: Sequence[Document]) -> list[JobOutcome | None]:
-        """Embed documents requested at the same time; `None` for one whose text has changed meanwhile."""
+        """Embed documents requested at the same time; the outcome is `None` if the text has changed meanwhile."""
         embedded = await self._embed_documents(documents)
         async with self.store.transaction() as transaction:
             kept = await self._keep(transaction, embedded)
@@ -435,7 +436,7 @@ class Indexer:
             return await self._embed_one_by_one(documents)
 
     async def _embed_one_by_one(self, documents: Sequence[Document]) -> list[Embedded]:
-        """Embed what can be; a document is to blame only when the embedder still answers for another text."""
+        """Embed whatever is possible; a document is to blame only if the embedder still works for another text."""
         done: list[Embedded] = []
         for document in documents:
             try:
@@ -461,7 +462,7 @@ class Indexer:
 
 
 def to_job(document: Document) -> EmbeddingJob:
-    """Return the job of embedding a document as it is."""
+    """Return the job of embedding a document as it is now."""
     return EmbeddingJob(document.collection.org, document.collection.toolset, document.id, document.text_digest)
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from refdesk.model import Collection
 
 STALLED_AFTER = timedelta(minutes=5)
-"""So long a document may wait while nobody embeds, before that is a failure."""
+"""How long a document may wait while nobody embeds before that counts as a failure."""
 
 MOST_LOOKED_AT = 100
-"""Waiting documents of a collection whose age is looked up."""
+"""Most waiting documents of a collection whose age is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Backlog:
     """What has no vectors yet.
 
     Attributes:
-        waiting: How many documents are still to be embedded, in all orgs, without those that failed.
-        failing: How many failed and will be tried again by themselves.
-        set_aside: How many failed for good, until somebody retries or they change.
-        oldest: Since when the longest waiting one waits; `None` when none does. Of many, the first
-            `MOST_LOOKED_AT` of each collection by id are looked at.
+        waiting: How many documents are still to be embedded, in all orgs, not counting those that failed.
+        failing: How many failed and will be tried again automatically.
+        set_aside: How many failed and are not tried again until somebody retries or they change.
+        oldest: Since when the longest waiting document waits; `None` if none does. Of each collection, only the first
+            `MOST_LOOKED_AT` by id are looked at.
         is_attended: Whether a process is embedding at this moment.
     """
 
@@ -46,12 +46,12 @@ class Backlog:
     is_attended: bool
 
     def is_stalled(self, now: datetime, since: datetime) -> bool:
-        """Whether documents wait and nobody embeds them, for longer than `STALLED_AFTER` after `since`."""
+        """Whether nobody embeds and a document has waited, counted from `since` at the earliest, too long."""
         return self.oldest is not None and not self.is_attended and now - max(self.oldest, since) > STALLED_AFTER
 
 
 def add_backlogs(backlogs: Sequence[Backlog]) -> Backlog:
-    """Return what waits in several stores together; it is attended when somebody embeds wherever anything waits."""
+    """Return the backlog of several stores together; it is attended if somebody embeds wherever anything waits."""
     waiting = [backlog for backlog in backlogs if backlog.oldest is not None]
     return Backlog(
         sum(backlog.waiting for backlog in backlogs),
@@ -67,8 +67,8 @@ class ToolsetHealth:
     """The health of one toolset.
 
     Attributes:
-        documents: How many it can find, in all orgs; `None` when that is not disclosed.
-        as_of: When it was last brought up to date from its source; `None` when never, or when it has none.
+        documents: How many it can find, in all orgs; `None` if that is not disclosed.
+        as_of: When it was last brought up to date from its source; `None` if never, or if it has none.
         problem: What keeps it from being current, or `None`.
     """
 
@@ -84,7 +84,7 @@ def find_sync_problem(name: str, status: SyncStatus, now: datetime, stale_after:
         name: Of the source.
         status: Of its syncs.
         now: The present.
-        stale_after: For how long they count as current after a sync.
+        stale_after: How long they count as current after a sync.
     """
     last = status.last_success
     if last is None or last <= now - stale_after:
@@ -101,13 +101,14 @@ def find_sync_problem(name: str, status: SyncStatus, now: datetime, stale_after:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether the desk works: `degraded` answers but not with everything, `failing` does not do what it promises.
+    """Whether the desk works: a `degraded` one answers, but not with everything; a `failing` one breaks its promises.
 
     Attributes:
         at: When it was measured.
-        backlog: `None` when it could not be measured, or is not disclosed.
-        backed_up_at: When the last backup was made; `None` when none was.
-        change: How far embedding anew by another model is; `None` when nothing is, or that is not disclosed.
+        backlog: `None` if it could not be measured, or is not disclosed.
+        backed_up_at: When the last backup was made; `None` if none was.
+        change: The progress of embedding everything anew by another model; `None` if that is not going on, or not
+            disclosed.
     """
 
     status: Literal["ok", "degraded", "failing"]
@@ -119,7 +120,7 @@ class Health:
     change: EmbeddingState | None = None
 
     def without_counts(self) -> Health:
-        """Return what anybody may see of it: nothing that lets one guess at what an org keeps."""
+        """Return the part that anybody may see: nothing that hints at what an org keeps."""
         toolsets = {name: replace(one, documents=None) for name, one in self.toolsets.items()}
         return replace(self, toolsets=toolsets, backlog=None, change=None)
 
@@ -177,7 +178,7 @@ async def _find_oldest_of(
     ids = await store.get_unembedded(collection, wanted.name, MOST_LOOKED_AT + len(skip))
     active = await indexer.semantics.get_active()
     if active is not None and active.model != wanted:
-        # While the model changes, what has vectors of the one before is still found by them.
+        # While the model changes, documents with vectors of the previous model are still found by those.
         skip = skip | await store.get_embedded(collection, active.model.name, ids)
     waiting = [id for id in ids if id not in skip][:MOST_LOOKED_AT]
     histories = [await store.get_revisions(collection, id) for id in waiting]

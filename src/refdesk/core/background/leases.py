@@ -1,8 +1,8 @@
 """Leases: mutual exclusion between processes that survives the crash of a holder.
 
 A lease is a record with an expiry. Its holder renews it while working; a holder that died on this machine is replaced
-at once, one that died elsewhere when its lease runs out. One that is dated further ahead than any holder could have
-dated it was written by a clock that was wrong, and holds nobody back.
+at once, one that died elsewhere when its lease runs out. A lease whose expiry is further ahead than any holder could
+have set it was written by a wrong clock, and is ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def name_host() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """One worker in one process: `token` distinguishes two in the same process."""
+    """One worker in one process; `token` distinguishes workers in the same process."""
 
     host: str = field(default_factory=name_host)
     process: int = field(default_factory=os.getpid)
@@ -46,8 +46,8 @@ class Lease:
     """The right to do `name`, held by at most one holder until it expires.
 
     Attributes:
-        name: What it is about, such as `sync:azure-updates`.
-        duration: How long it holds without being renewed; renew it at a third of that.
+        name: The work it is for, such as `sync:azure-updates`.
+        duration: How long it lasts without being renewed; renew it after a third of that.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Lease:
     duration: timedelta = timedelta(seconds=15)
 
     async def acquire(self) -> bool:
-        """Take the lease, or take it again; return whether it is ours now."""
+        """Take the lease, or extend it if it is already ours; return whether it is ours now."""
         async with self.store.transaction() as transaction:
             record = await transaction.get_metadata(self._key)
             if record is not None and self._binds_us(record):
@@ -66,7 +66,7 @@ class Lease:
         return True
 
     async def renew(self, transaction: Transaction) -> bool:
-        """Extend the lease inside a transaction; return `False` when another holder took it meanwhile."""
+        """Extend the lease inside a transaction; return `False` if it is no longer ours."""
         record = await transaction.get_metadata(self._key)
         if record is None or record.value["token"] != self.holder.token:
             return False
@@ -81,7 +81,7 @@ class Lease:
                 await transaction.remove_metadata([self._key])
 
     async def is_held(self) -> bool:
-        """Return whether anybody who lives holds it now."""
+        """Return whether anybody who is still alive holds it now."""
         record = await self.store.get_metadata(self._key)
         return record is not None and not self._is_over(record) and not _is_abandoned(record, self.holder)
 
@@ -104,13 +104,13 @@ class Lease:
         return not _is_abandoned(record, self.holder)
 
     def _is_over(self, record: Metadata) -> bool:
-        # Clocks of two machines may differ by as much as a lease is long; who loses one by it notices with `renew`.
+        # Clocks of two machines may differ by the length of a lease; a holder that loses one so notices in `renew`.
         now, length = self.clock.now(), timedelta(seconds=float(str(record.value.get("seconds", 0))))
         return record.due_at is None or not now < record.due_at <= now + 2 * max(self.duration, length)
 
 
 def _is_abandoned(record: Metadata, seen_by: Holder) -> bool:
-    """Return whether its holder died on the machine of the one who looks."""
+    """Return whether the holder was a process, now dead, on the same machine as `seen_by`."""
     return record.value["host"] == seen_by.host and is_dead(int(str(record.value["process"])))
 
 

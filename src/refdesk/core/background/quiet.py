@@ -1,4 +1,4 @@
-"""Quiet: when nobody is being answered, so that work nobody waits for can go on."""
+"""Quiet: the times when no call is being answered, so that work nobody waits for can go on."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 QUIET_SECONDS = 0.25
-"""So long after a call nobody is likely to wait for the next one."""
+"""How long after a call another one is likely to follow; after that it counts as quiet."""
 
 LOOK_SECONDS = 0.02
-"""How often it is looked whether calls that are being answered have been."""
+"""How often to check whether the calls that are being answered have ended."""
 
 MOST_WAIT_SECONDS = 30.0
-"""So long what nobody waits for gives way."""
+"""How long work that nobody waits for gives way to calls."""
 
 MOST_STEP_WAIT_SECONDS = 0.25
-"""So long each step of such work gives way: it is past its beginning, and other processes may wait for its lease."""
+"""How long each further step of such work gives way: less, since other processes may be waiting for its lease."""
 
 
 @dataclass(slots=True)
 class Quiet:
-    """Tells when calls have been answered, and no other has come for a moment.
+    """Tells when all calls have been answered, and no other has come for a moment.
 
     Attributes:
-        is_asked: Returns whether anybody waits for an answer.
-        at_work: How much work that nobody waits for goes on right now, as far as it says so.
+        is_asked: Returns whether anybody is waiting for an answer.
+        at_work: How many pieces of work that nobody waits for are going on right now, inside `working`.
     """
 
     is_asked: Callable[[], bool]
@@ -43,7 +43,7 @@ class Quiet:
     _loading: anyio.Lock = field(default_factory=anyio.Lock)
 
     def note_end(self) -> None:
-        """Take note that a call has ended just now."""
+        """Note that a call has just ended."""
         self._ended_at = anyio.current_time()
         self._ended.set()
 
@@ -53,30 +53,30 @@ class Quiet:
         await self._ended.wait()
 
     def _get_rest(self) -> float:
-        """Return the seconds after which it may be quiet; 0 where it is."""
+        """Return the seconds after which it may be quiet; 0 if it is quiet now."""
         since_end = anyio.current_time() - self._ended_at
         return max(QUIET_SECONDS - since_end, LOOK_SECONDS if self.is_asked() else 0.0)
 
     @property
     def seconds(self) -> float:
-        """How long no call has ended and none is being answered; infinite before the first one."""
+        """How long ago the last call ended; 0 while one is being answered, infinite before the first one."""
         return 0.0 if self.is_asked() else anyio.current_time() - self._ended_at
 
     async def wait(self, most_seconds: float = MOST_WAIT_SECONDS) -> None:
-        """Return when it is quiet, and after so many seconds whatever goes on."""
+        """Return when it is quiet, or after `most_seconds` in any case."""
         with anyio.move_on_after(most_seconds):
             await anyio.sleep(LOOK_SECONDS)  # where the machine was asleep, whoever calls now is heard first
             while (rest := self._get_rest()) > 0:  # noqa: ASYNC110 - looking rarely costs calls less than being told
                 await anyio.sleep(rest)
 
     async def give_way(self, most_seconds: float = MOST_STEP_WAIT_SECONDS) -> None:
-        """Between the steps of work that has begun: return at once where it is quiet, and else as `wait` does."""
+        """Pause between the steps of work that has begun: return at once if it is quiet, otherwise as `wait` does."""
         if self._get_rest() > 0:
             await self.wait(most_seconds)
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Begin work that nobody waits for when it is quiet; until it ends it counts as `at_work`."""
+        """Wait for quiet before work that nobody waits for begins; until the block ends it counts in `at_work`."""
         await self.wait()
         self.at_work += 1
         self._begun.set()
@@ -88,14 +88,14 @@ class Quiet:
                 self._begun = anyio.Event()
 
     async def wait_for_work(self) -> None:
-        """Return when such work goes on."""
+        """Return as soon as such work is going on."""
         await self._begun.wait()
 
     async def load(self, *modules: str, most_seconds: float = MOST_WAIT_SECONDS) -> None:
-        """Import what background work takes, a part whenever it is quiet, and all of it after so many seconds.
+        """Import what background work needs, one module whenever it is quiet, and the rest after `most_seconds`.
 
-        Together it takes a tenth of a second, for which every call would stand still. Importing on another thread makes
-        it longer for them: they wait for the interpreter at each of their steps.
+        Importing everything at once takes a tenth of a second, during which every call would stand still. Importing on
+        another thread would delay calls even longer: they would wait for the interpreter at each of their steps.
         """
         last = anyio.current_time() + most_seconds
         for module in modules:

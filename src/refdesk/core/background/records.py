@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 EXCERPT_CHARACTERS = 2000
 
 NAMELESS = "#"
-"""How the names of set-aside records begin that have no usable id."""
+"""Prefix of the names of set-aside records that have no usable id."""
 
 REPEATED = f"{NAMELESS}again:"
-"""How the names of set-aside records begin whose id another record has, too; the id follows."""
+"""Prefix of the names of set-aside records whose id another record has, too; the id follows."""
 
 
 class InvalidRecordError(errors.SourceError):
-    """One record of a source cannot be read; the message says why. It is set aside, the others go on."""
+    """One record of a source cannot be read; the message says why. It is set aside, and the others are still read."""
 
 
 ToDocument: TypeAlias = "Callable[[JsonObject], Document]"
@@ -34,10 +34,11 @@ ToDocument: TypeAlias = "Callable[[JsonObject], Document]"
 
 @dataclass(slots=True)
 class PageRecords:
-    """What the records of a page give.
+    """What the records of a page are converted to.
 
     Attributes:
-        last: By the document's id; of records that share one, the last counts, or the newest if they came at once.
+        last: Conversions by the document's id. Of records that share an id, the last one counts, or the newest if the
+            source reported the id as repeated.
         documents: Those of `last` that were converted now.
         by_record: What was converted now, by the digest of the record.
         names: The digests of all records, in their order.
@@ -51,7 +52,7 @@ class PageRecords:
     bad: list[DeadLetter] = field(default_factory=list[DeadLetter])
 
     def add_known(self, conversion: Conversion) -> None:
-        """Take a record whose document the store holds."""
+        """Add a record whose document the store holds."""
         self.last[conversion.id] = conversion
         self.documents.pop(conversion.id, None)
 

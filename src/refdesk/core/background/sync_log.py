@@ -26,11 +26,11 @@ RUN = "sync_run"
 DEAD_LETTER = "quarantine"
 
 BUG = "The sync ended by a bug; whoever runs refdesk finds it in the log."
-"""What a status says of a run that raised what is no error of refdesk."""
+"""What a status says of a run that raised an exception that is not an error of refdesk."""
 
 MAX_RUNS = 50
 MAX_CHANGES = 200
-"""How many changes one run's entry names."""
+"""Most changes that one run's entry names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class SyncStatus:
     """The status of syncing.
 
     Attributes:
-        last_success: When the last sync that succeeded ended; `None` when none ever did.
-        last_full: The same of the last full one.
-        watermark: Every record changed before it, as far as the source says so, is here.
-        last_error: Why the last sync failed; `None` when it succeeded.
+        last_success: When the last successful sync ended; `None` if none ever succeeded.
+        last_full: When the last successful full sync ended.
+        watermark: Every record changed before it, according to the dates of the source, is here.
+        last_error: Why the last sync failed; `None` if it succeeded.
         last_error_at: When that was.
-        documents: How many documents the last success left, withdrawn ones not counted.
-        withheld: How many of them the last full sync missed in the source and did not withdraw; see `SyncReport`.
-        missing: How many records the last full sync was not given, of those that the source says it holds.
+        documents: How many documents there were after the last success, not counting withdrawn ones.
+        withheld: How many of them the last full sync did not find in the source but did not withdraw; see `SyncReport`.
+        missing: How many records the last full sync did not get, of those that the source says it holds.
     """
 
     last_success: datetime | None = None
@@ -60,7 +60,7 @@ class SyncStatus:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a sync did to one document, which has `version` since."""
+    """What a sync did to one document, and the version that the document has since then."""
 
     id: str
     kind: ChangeKind
@@ -72,14 +72,14 @@ class SyncReport:
     """What a sync did.
 
     Attributes:
-        outcome: `busy` when another process syncs: nothing was done then.
-        unchanged: Documents that were read and are as they were.
-        quarantined: Records that could not be read and are set aside with their reason.
-        withheld: Documents that are gone from the source, suspiciously many or while records are `missing`, and were
-            not withdrawn therefore.
-        missing: Records that the source says it holds and did not give, of a full sync.
+        outcome: `busy` if another process was syncing; then nothing was done.
+        unchanged: Documents that were read and had not changed.
+        quarantined: Records that could not be read and were set aside with their reason.
+        withheld: Documents that are gone from the source but were not withdrawn, because they are suspiciously many or
+            because records are `missing`.
+        missing: Records that the source says it holds but did not give in a full sync.
         changes: The first `MAX_CHANGES` changes.
-        error: Why it failed, empty otherwise.
+        error: Why it failed; empty otherwise.
     """
 
     outcome: SyncOutcome
@@ -108,7 +108,7 @@ class DeadLetter:
     """A record that could not be read.
 
     Attributes:
-        name: Its id, or where it has no usable one, `#` and a digest of it.
+        name: Its id or, if it has no usable one, `#` and a digest of the record.
         excerpt: Its beginning, as ASCII JSON.
     """
 
@@ -118,7 +118,7 @@ class DeadLetter:
 
 
 async def read_status(reader: Reader, toolset: str) -> SyncStatus:
-    """Return the status of syncing; an empty one when it was never tried."""
+    """Return the status of syncing; an empty one if it was never tried."""
     record = await reader.get_metadata(_status_key(toolset))
     if record is None:
         return SyncStatus()

@@ -1,9 +1,9 @@
 """Syncs a collection with its source, keeping every earlier version.
 
-A delta reads what changed since a watermark. A full sync reads everything, compares by content, and withdraws what is
-gone, because sources edit and remove without touching any date; unless the source says that it drops what is old. Both
-write only what differs, in small transactions, each complete in itself: a process killed at any point leaves a state
-from which the next sync resumes.
+A delta reads what changed since a watermark. A full sync reads everything and compares by content, because sources edit
+and remove records without changing any date; it also withdraws what is gone, unless the source is known to drop old
+records. Both write only what differs, in small transactions, each complete in itself: a process killed at any point
+leaves a state from which the next sync resumes.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ BATCH_DOCUMENTS = 200
 SUSPICIOUS_DOCUMENTS = 20
 SUSPICIOUS_SHARE = 0.05
 OVERLAP = timedelta(hours=1)
-"""How far before the watermark a delta begins: what came late, with an older date, is still seen."""
+"""How far before the watermark a delta begins, so that records that came late, with an older date, are still seen."""
 
 
 class LeaseLostError(errors.StoreError):
-    """Another process took over while this one worked; nothing was written since."""
+    """Another process took over while this one was working; nothing has been written since then."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncProgress:
-    """How far a sync is: records read, and how many there are in all where the source says so."""
+    """The progress of a sync: how many records were read, and how many there are in all if the source says so."""
 
     read: int
     total: int | None
@@ -84,15 +84,15 @@ class Syncer:
 
     Attributes:
         to_document: Pure; raises `InvalidRecordError` for a record that cannot be read. It runs in a worker thread.
-        converter_version: Differs whenever `to_document` may give another document for some record; a record that did
-            not change is not converted again by the same version. `None`: every record is converted every time.
-        stale_after: A sync is due when the last one that succeeded is older.
-        full_after: A sync is a full one when the last full one is older.
+        converter_version: Differs whenever `to_document` may give a different document for some record; a record that
+            did not change is not converted again by the same version. `None`: every record is converted every time.
+        stale_after: A sync is due if the last successful one is older than this.
+        full_after: A sync is a full one if the last full one is older than this.
         lease_duration: How long another process waits for one that vanished without a trace.
-        name: What the status, the logs and the lease are kept under where a collection has several sources; without
-            it the toolset's name. It holds no `/`.
-        owns: Whether the document of an id is this source's, where a collection has several; a record of another's is
-            set aside. `None`: all are.
+        name: The name under which the status, the logs and the lease are kept where a collection has several sources;
+            by default the toolset's name. It contains no `/`.
+        owns: Returns whether the document of an id belongs to this source, where a collection has several; a record
+            that belongs to another source is set aside. `None`: all belong to this one.
     """
 
     store: Store
@@ -110,16 +110,16 @@ class Syncer:
 
     @property
     def log_name(self) -> str:
-        """What the status, the logs and the lease are kept under."""
+        """The name under which the status, the logs and the lease are kept."""
         return self.name or self.collection.toolset
 
     async def get_digests(self) -> dict[str, str]:
-        """Return the digests of the source's documents, by id; withdrawn ones not among them."""
+        """Return the digests of the source's documents, by id, without withdrawn ones."""
         digests = await self.store.get_digests(self.collection)
         return {id: digest for id, digest in digests.items() if self.owns is None or self.owns(id)}
 
     def convert(self, record: JsonObject) -> Document:
-        """Return the document of a record; raises an `InvalidRecordError` where that cannot be, or is not its own."""
+        """Return the document of a record; raises an `InvalidRecordError` if it is invalid or another source's."""
         document = self.to_document(record)
         if self.owns is not None and not self.owns(document.id):
             raise InvalidRecordError("id: another source of this collection has ids that begin so")
@@ -130,7 +130,7 @@ class Syncer:
         return await sync_log.read_status(self.store, self.log_name)
 
     async def is_running(self) -> bool:
-        """Whether some process syncs it at this moment."""
+        """Whether some process is syncing it at this moment."""
         return await self._make_lease().is_held()
 
     def _make_lease(self) -> Lease:
@@ -146,20 +146,20 @@ class Syncer:
     async def sync(
         self, *, full: bool = False, force: bool = False, on_progress: OnProgress | None = None
     ) -> SyncReport:
-        """Bring the collection up to date and return what was done; `busy`, and nothing done, when another does it.
+        """Bring the collection up to date and return what was done; `busy`, and nothing done, if another process does.
 
-        The first sync is a full one, and so is one when the last full one is older than `full_after`. Documents that
-        did not change are not written. After a failure what had landed stays, and the next sync begins where the last
-        success ended.
+        The first sync is a full one, and so is one if the last full one is older than `full_after`. Documents that did
+        not change are not written. After a failure what was already written stays, and the next sync begins where the
+        last successful one ended.
 
         Args:
             full: Read everything, whatever is due.
-            force: Withdraw what is gone from the source even when it is suspiciously much: more than
-                `SUSPICIOUS_DOCUMENTS` and `SUSPICIOUS_SHARE` of all, or everything.
+            force: Withdraw what is gone from the source even if records are missing or it is suspiciously much: more
+                than both `SUSPICIOUS_DOCUMENTS` and `SUSPICIOUS_SHARE` of all, or everything.
             on_progress: Called after each page.
 
         Raises:
-            SourceError: The source failed for good; the status and the run's entry say so too.
+            SourceError: The source failed in spite of retries; the status and the run's entry say so too.
             StoreError: The store failed, or another process took over.
         """
         started = self.clock.now()
@@ -176,7 +176,7 @@ class Syncer:
 
 
 async def _hold(lease: Lease, work: Callable[[], Awaitable[SyncReport]]) -> SyncReport:
-    """Return what `work` returns, renewing the lease meanwhile. A lease that is lost ends the work."""
+    """Return what `work` returns, renewing the lease meanwhile. Losing the lease ends the work."""
     reports: list[SyncReport] = []
     failures: list[Exception] = []
 
@@ -240,7 +240,7 @@ class _Run:
     changes: list[Change] = field(default_factory=list[Change])
 
     async def run(self) -> SyncReport:
-        """Sync and write down how it went."""
+        """Sync, and record how it went."""
         try:
             await self._load()
             async for page in self._read():
@@ -277,7 +277,7 @@ class _Run:
         return (self.status.watermark - OVERLAP).astimezone(UTC).isoformat(timespec="microseconds")
 
     async def _take(self, page: SourcePage) -> None:
-        """Land one page: what changed is written, what cannot be read is set aside."""
+        """Process one page: write what changed, and set aside what cannot be read."""
         converted = self._recall(page) or await anyio.to_thread.run_sync(self._convert, page)
         converted.bad += [tell_repeated(id) for id in sorted(page.repeated) if is_name(id)]
         self.repeated |= page.repeated
@@ -298,7 +298,7 @@ class _Run:
         return self.digests.get(conversion.id) != conversion.digest
 
     def _recall(self, page: SourcePage) -> PageRecords | None:
-        """Return what a known page gives, if all of it is what the store holds."""
+        """Return the records of a known page if the store still holds all of their documents."""
         known = None if page.repeated else self.conversions.find_page(page.name, self.digests)
         if known is None:
             return None
@@ -308,7 +308,7 @@ class _Run:
         return converted
 
     def _convert(self, page: SourcePage) -> PageRecords:
-        """Return what the records give; those known to give what the store holds are not converted."""
+        """Return the converted records; those known to give a document that the store holds are not converted again."""
         converted = PageRecords()
         for record in page.records if page.unread is None else page.unread():
             name = digest_record(record) if self.conversions.version is not None else ""
@@ -350,7 +350,7 @@ class _Run:
             self._note_change(change, document)
 
     def _is_outdone(self, old: Document | None, new: Document) -> bool:
-        """Whether two records share this id and the other one is kept: the newer, so that no sync undoes another."""
+        """Whether another record with this id is newer or as new, and so is kept, so that no sync undoes another."""
         if old is None or new.id not in self.repeated or State.WITHDRAWN in (old.state, new.state):
             return False
         return new.modified_at <= old.modified_at
@@ -372,11 +372,11 @@ class _Run:
             self.set_aside.pop(name, None)
 
     async def _reconcile(self) -> None:
-        """Withdraw what a complete reading did not hold, and forget bad records that are gone.
+        """Withdraw what was not found in a complete reading, and forget bad records that are gone.
 
-        Where the source itself is not complete, nothing is gone by not being there any more. Where it gave fewer
-        records than it says, what is gone may be among those, unless it said so before and lacks as many again: then
-        its count is wrong.
+        If the source itself is not complete, a missing record does not mean that it is gone. If the source gave fewer
+        records than it says it holds, the missing ones may be among those not given, so nothing is withdrawn; but if
+        it lacked exactly as many the last time, its count is taken to be wrong.
         """
         self.missing = max(0, (self.total or 0) - self._count_read())
         gone = sorted(self.digests.keys() - self.seen) if self.syncer.source.is_complete else []
@@ -393,7 +393,7 @@ class _Run:
             await self._write_dead_letters([], vanished)
 
     def _count_read(self) -> int:
-        """Return how many records were read, those of one id counted once."""
+        """Return how many records were read, counting those with the same id once."""
         return sum(not name.startswith(NAMELESS) for name in self.seen) + self.nameless
 
     def _is_suspicious(self, gone: int) -> bool:
@@ -435,7 +435,7 @@ class _Run:
             await sync_log.add_run(transaction, self._name, report)
 
     def _get_watermark(self, started: datetime) -> datetime | None:
-        """Return the newest change seen, never later than now, which would hide what comes; the year 1 is no date."""
+        """Return the newest change seen, but not after `started`, which would hide later ones; year 1 is no date."""
         instants = [each for each in (self.status.watermark, self.newest) if each is not None and each.year > 1]
         return min(max(instants), started) if instants else None
 
@@ -459,7 +459,7 @@ class _Run:
 
     @asynccontextmanager
     async def _fenced(self) -> AsyncGenerator[Transaction]:
-        """Open a transaction that writes only while the lease is ours."""
+        """Open a transaction that can write only while the lease is ours."""
         async with self.syncer.store.transaction() as transaction:
             if not await self.lease.renew(transaction):
                 raise _lost()
@@ -467,7 +467,7 @@ class _Run:
 
 
 def _is_older(instant: datetime | None, now: datetime, age: timedelta) -> bool:
-    # An instant in the future is a clock set back since: it says nothing about how old the data is.
+    # An instant in the future means that a clock was set back since; it says nothing about the age of the data.
     return instant is None or not timedelta(0) <= now - instant < age
 
 

@@ -1,8 +1,8 @@
-"""Tasks: calls that take long, whose callers come back for the outcome, whatever became of their connection.
+"""Tasks: calls that take long, whose callers come back for the outcome, even over another connection.
 
-A task is a record in the store from before its caller hears of it until its outcome has been kept for an hour. Whoever
-works on it renews a lease; when a process dies, another takes its tasks over, where doing them again is safe, or says
-that they were interrupted.
+A task is a record in the store, made before its caller hears of it and kept for an hour after its outcome. The process
+that works on it renews a lease; when a process dies, another takes over its tasks if repeating them is safe, or else
+says that they were interrupted.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ KEPT = timedelta(hours=1)
 """How long an outcome is kept."""
 
 LEASE = timedelta(seconds=30)
-"""How long a task is left to a process that does not renew it; one that died on this machine is replaced at once."""
+"""How long a task is left to a process that does not renew it; a process that died on this machine is replaced at
+once."""
 
 MOST_WORKING = 20
-"""Tasks of one agent that are being worked on."""
+"""Most tasks of one agent that may be worked on at a time."""
 
 PAGE = 1000
 
@@ -42,9 +43,9 @@ class Task:
     Attributes:
         principal: Who called; nobody else can see it.
         tool: What was called.
-        arguments: With what, as it may be kept; `None` once there is an outcome.
+        arguments: The arguments of the call, as they may be kept; `None` once the task has ended.
         message: What is being done, or why it ended without a result.
-        outcome: The result where it was completed, the error where it failed.
+        outcome: The result if it was completed, the error if it failed.
         holder: Who works on it.
     """
 
@@ -70,10 +71,10 @@ class TaskLog:
     identifiers: Identifiers = field(default_factory=Uuid7Identifiers)
 
     async def create(self, principal: Principal, tool: str, arguments: JsonObject) -> Task:
-        """Return a new task, which is durable and this process's to work on.
+        """Return a new task, which is durable and assigned to this process.
 
         Raises:
-            LimitExceededError: The agent has too many that are being worked on.
+            LimitExceededError: The agent has too many tasks that are being worked on.
         """
         now = self.clock.now()
         task = Task(self.identifiers.new(), principal, tool, "working", now, now, self.holder, arguments)
@@ -89,13 +90,13 @@ class TaskLog:
         return task
 
     async def get(self, principal: Principal, id: str) -> Task | None:
-        """Return a task of this caller's; `None` for what there is not, and for what is another's."""
+        """Return a task of this caller; `None` if it does not exist or belongs to another caller."""
         record = await self.store.get_metadata(MetadataKey(principal.org, KIND, id))
         task = _decode(record) if record is not None else None
         return task if task is not None and task.principal.agent == principal.agent else None
 
     async def renew(self, task: Task, message: str) -> bool:
-        """Say that a task is still being worked on; return whether it is still this process's to do so."""
+        """Note that a task is still being worked on; return whether it is still assigned to this process."""
         return await self._change(task, message=message)
 
     async def finish(self, task: Task, status: Status, outcome: JsonObject | None, message: str = "") -> None:
@@ -103,7 +104,7 @@ class TaskLog:
         await self._change(task, status=status, outcome=outcome, message=message, arguments=None)
 
     async def cancel(self, task: Task) -> None:
-        """Let a task be cancelled, unless it has ended. Whoever works on it notices when renewing it."""
+        """Cancel a task, unless it has ended. The process that works on it notices when renewing it."""
         async with self.store.transaction() as transaction:
             now = await self._read(transaction, task)
             if now is not None and now.status == "working":
@@ -111,7 +112,7 @@ class TaskLog:
                 await transaction.put_metadata([self._encode(ended)])
 
     async def take_over(self) -> list[Task]:
-        """Return the tasks that nobody works on any more, which are this process's now; forget those that are past."""
+        """Take over and return the tasks that nobody works on any more; delete those whose outcome has expired."""
         due = [_decode(each) for each in await self.store.list_metadata(KIND, due_until=self._farthest(), limit=PAGE)]
         taken: list[Task] = []
         for task in due:
@@ -142,7 +143,7 @@ class TaskLog:
         return is_gone or task.updated_at + LEASE <= self.clock.now()
 
     def _farthest(self) -> datetime:
-        """Return until when records are looked at: a lease may be that of a process that died just now."""
+        """Return the latest due time of records to look at: one not due yet may be of a process that died just now."""
         return self.clock.now() + LEASE
 
     def _encode(self, task: Task) -> Metadata:

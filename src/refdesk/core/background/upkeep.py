@@ -1,4 +1,4 @@
-"""What operators look at and let happen now: syncs, and what is not embedded yet."""
+"""What operators can look at and start by hand: syncs, and the embedding of what is not embedded yet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SyncState:
-    """How a toolset stands with its source.
+    """How current a toolset is compared with its source.
 
     Attributes:
         is_due: Whether the next sync is due.
-        is_running: Whether some process syncs it at this moment.
-        progress: How far that is, where it is this process.
+        is_running: Whether some process is syncing it at this moment.
+        progress: The progress of that sync, if this process runs it.
     """
 
     toolset: str
@@ -34,14 +34,14 @@ class SyncState:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingState:
-    """How far the embedding of some orgs' documents is.
+    """The progress of embedding the documents of some orgs.
 
     Attributes:
         wanted: The model that makes vectors.
-        active: The model whose vectors are searched; another one while all documents are embedded anew.
-        documents: How many there are, in all stores, withdrawn ones not counted.
+        active: The model whose vectors are searched; it differs from `wanted` while all documents are embedded anew.
+        documents: How many there are, in all stores, not counting withdrawn ones.
         embedded: How many of them have vectors of `wanted`.
-        failures: What could not be embedded, next to be tried first, those set aside last.
+        failures: What could not be embedded, in the order in which it is tried next, those set aside last.
     """
 
     wanted: str
@@ -52,12 +52,12 @@ class EmbeddingState:
 
     @property
     def is_changing(self) -> bool:
-        """Whether all documents are embedded anew, by another model than the one whose vectors are searched."""
+        """Whether all documents are being embedded anew, by a model other than the one whose vectors are searched."""
         return self.wanted != self.active
 
     @property
     def waiting(self) -> int:
-        """How many are still to be embedded, those that failed included."""
+        """How many are still to be embedded, including those that failed."""
         return max(0, self.documents - self.embedded)
 
     def to_json(self) -> dict[str, str | int]:
@@ -77,31 +77,32 @@ class Upkeep(Protocol):
     async def sync(
         self, toolset: str, on_progress: OnProgress, *, full: bool = False, force: bool = False
     ) -> SyncReport:
-        """Bring a toolset up to date with its source; `busy`, and nothing done, while it is being synced.
+        """Bring a toolset up to date with its source; `busy`, and nothing done, if it is being synced already.
 
         Raises:
             InvalidInputError: It is not served here, or has no source.
-            SourceError: The source failed for good.
+            SourceError: The source failed in spite of retries.
         """
         ...
 
     async def list_syncs(self) -> Sequence[SyncState]:
-        """Return how every toolset that is served and has a source stands with it."""
+        """Return the state of every toolset that is served and has a source."""
         ...
 
     async def get_embedding(self, orgs: frozenset[str] | None = None) -> EmbeddingState:
-        """Return how far embedding is, of these orgs; of all without them."""
+        """Return the progress of embedding for these orgs, or for all."""
         ...
 
     async def retry_embeddings(self, orgs: frozenset[str] | None = None, toolset: str | None = None) -> int:
-        """Let what could not be embedded be tried again at once, of these orgs and this toolset where they are given;
-        return how many documents that is.
+        """Let documents that could not be embedded be tried again at once; return how many there are.
+
+        Only those of these orgs and this toolset, where they are given.
         """
         ...
 
 
 async def measure(indexers: Sequence[Indexer], orgs: frozenset[str] | None) -> EmbeddingState:
-    """Return how far embedding is in several stores, which share their embedder."""
+    """Return the progress of embedding in several stores that share their embedder."""
     wanted, found = indexers[0].semantics.wanted.model, [await _count(each, orgs) for each in indexers]
     searched = [(await each.semantics.get_active(), await each.semantics.is_outdated()) for each in indexers]
     # Each store changes by itself: as long as one does, that is what is said.
