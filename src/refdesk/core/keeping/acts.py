@@ -1,4 +1,4 @@
-"""The audit logs of a desk, read together: each of its stores has one for each org."""
+"""Reads the audit logs of a desk together: each of its stores has one for each org."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from refdesk.protocols import Store
 
 MAIN = "main"
-"""The name of the store that holds all toolsets but those kept apart, each of which is its store's name."""
+"""The name of the store that holds all toolsets except those kept apart, whose stores have the toolset's name."""
 
 PAGE = 1000
 MOST_READ = 50_000
-"""So many entries are looked at for one answer; it says where to go on."""
+"""Most entries that are looked at for one answer; the answer says where to continue."""
 
 Stores: TypeAlias = "Mapping[str, Store]"
 """By name, `MAIN` first."""
@@ -40,7 +40,7 @@ class Wanted:
 
     Attributes:
         record: The id of a document, a key or an entry that was asked for.
-        refused: Whether only refusals are.
+        refused: Whether only refusals are wanted.
     """
 
     agent: str | None = None
@@ -61,7 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Acts, newest first, and where the rest begins; `None` when there is none."""
+    """Acts, newest first, and the cursor at which the rest begins; `None` if there is no more."""
 
     acts: list[Act]
     cursor: str | None
@@ -78,7 +78,7 @@ async def list_newest(stores: Stores, org: str | None, wanted: Wanted, limit: in
         cursor: Of the page before.
 
     Raises:
-        InvalidInputError: The cursor is none.
+        InvalidInputError: The cursor is malformed.
     """
     places = [
         (name, each)
@@ -120,7 +120,7 @@ async def verify(stores: Stores, org: str | None, expected: str | None = None) -
         expected: An end noted earlier, as `write_anchor` writes it.
 
     Raises:
-        InvalidInputError: It is no such end, or of a store that is not here.
+        InvalidInputError: The expected end is malformed, or of a store that is not here.
     """
     place, slash, anchor = (expected or "").rpartition("/")
     if slash and place not in stores:
@@ -134,7 +134,7 @@ async def verify(stores: Stores, org: str | None, expected: str | None = None) -
 
 
 def write_anchor(store: str, verdict: Verdict) -> str:
-    """Return the end of a log, to be noted elsewhere."""
+    """Return the end of a log as text, to be noted elsewhere."""
     return verdict.anchor if store == MAIN else f"{store}/{verdict.anchor}"
 
 

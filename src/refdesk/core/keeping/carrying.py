@@ -1,8 +1,8 @@
-"""What a store that is put back from a backup keeps of the one that it replaces.
+"""What a store that is restored from a backup keeps of the one that it replaces.
 
 A backup is of an earlier time. Its documents are what is wanted; what came after it and must not be undone is carried
-over: what was erased, the audit log, which is only ever added to, and keys that open nothing any more. What cannot be,
-because the store that is replaced cannot be read or does not know of it, is reported.
+over: erasures, the audit log, which is only ever added to, and the revocation of keys. What cannot be carried over,
+because the replaced store cannot be read or does not know of it, is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 ACTION = "restore"
 MOST_NAMED = 100
-"""How many keys that could not be checked an entry of the audit log names."""
+"""Most keys that could not be checked that an entry of the audit log names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,13 @@ class Aftermath:
 
     Attributes:
         tombstones: What was erased.
-        wide: Of which orgs (and agents, where not of all) everything was erased, and the number of that act.
+        wide: The orgs of which everything was erased, with the number of that act and, if it was erased only of one
+            agent, that agent.
         acts: The audit log, by org, from some entry on.
         keys: The records of API keys.
-        has_all_acts: Whether that is all of the audit log.
-        is_of_one_history: Whether it is known that the backup is of the store that is replaced, or of one that it
-            follows; else a log that goes on from the backup's shows it for its org.
+        has_all_acts: Whether `acts` is all of the audit log.
+        is_of_one_history: Whether it is known that the backup is of the replaced store, or of one that it follows;
+            otherwise an org's log that continues the backup's proves it for that org.
     """
 
     tombstones: Sequence[tuple[Collection, str]] = ()
@@ -59,9 +60,10 @@ class Carried:
     Attributes:
         erased: How many documents were erased again.
         acts: How many entries were added to the audit log.
-        keys: How many keys were revoked again, or end earlier again.
-        unchecked: The ids of keys that open something, and of which it is not known whether they should.
-        left_acts: How many entries of the log that is replaced do not follow on from the backup's, and are in neither.
+        keys: How many keys were revoked again, or had their expiry brought forward again.
+        unchecked: The ids of keys that are valid, although it is not known whether they should be.
+        left_acts: How many entries of the replaced log do not continue the backup's, and so are not in the restored
+            log.
     """
 
     erased: int = 0
@@ -73,15 +75,15 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of one file.
+    """The result for one restored file.
 
     Attributes:
         documents: How many it holds, in whatever state.
-        kept: Where the file that was there is now; `None` when there was none.
+        kept: Where the file that was there before is now; `None` if there was none.
         knows_erasures: Whether it is known what was erased since the backup was made.
         knows_acts: Whether it is known what else was put on record since.
-        has_left_log: Whether a log beside the file was left out, as it is not the file's.
-        was_moved: Whether what was put back is of a store that had been moved to another one by then.
+        has_left_log: Whether a log beside the file was left out because it does not belong to the file.
+        was_moved: Whether the restored backup is of a store that had been moved to another one by then.
     """
 
     name: str
@@ -95,9 +97,9 @@ class Restored:
 
 
 async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Actor) -> Carried:
-    """Bring a store, which nobody reads yet, to where it may follow the one that it replaces; return what that took.
+    """Bring a store that nobody reads yet to a state in which it may replace the other; return what was carried over.
 
-    Doing it again changes nothing but the record that it was done.
+    Doing it again changes nothing, except that it is put on record once more.
 
     Raises:
         StoreError: It failed half way; begin again with the backup.
@@ -114,7 +116,7 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
                 )
                 erased += again.count
     if erased:
-        # Nothing counts along here as it does where a store serves.
+        # Unlike in a store that serves, sizes are not counted with the writes here.
         for org in sorted({of.org for of, _ in aftermath.tombstones} | _list_orgs(aftermath)):
             await sizes.measure_again(store, org)
     revoked = await _carry_keys(aftermath.keys, store)
@@ -136,9 +138,9 @@ def _list_orgs(aftermath: Aftermath) -> set[str]:
 
 
 def _is_later(number: int, end: AuditEntry | None, aftermath: Aftermath) -> bool:
-    """Return whether an act is one of the time after a backup, where the log of its org ended so.
+    """Return whether an act came after a backup in which the log of its org ended with `end`.
 
-    The numbers of a log that is another one say nothing of when that was.
+    The numbers of an unrelated log say nothing about when that was.
     """
     if number <= (end.number if end is not None else 0):
         return False
@@ -147,10 +149,10 @@ def _is_later(number: int, end: AuditEntry | None, aftermath: Aftermath) -> bool
 
 
 async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> tuple[int, int]:
-    """Add what follows the end of a log to it, as far as the chain holds.
+    """Add to a log the entries that follow its end, as far as the chain is intact.
 
     Returns:
-        How many entries were added, and how many are not in the log even so.
+        How many entries were added, and how many are still not in the log.
     """
     if not entries:
         return 0, 0
@@ -168,7 +170,7 @@ async def _carry_acts(entries: Sequence[AuditEntry], store: Store) -> tuple[int,
 
 
 async def _count_left(entries: Sequence[AuditEntry], store: Store) -> int:
-    """Return how many entries a log does not have."""
+    """Return how many of the entries are missing from the log."""
     org, at, left = entries[0].org, entries[0].number - 1, 0
     for start in range(0, len(entries), PAGE):
         wanted = entries[start : start + PAGE]
@@ -179,14 +181,14 @@ async def _count_left(entries: Sequence[AuditEntry], store: Store) -> int:
 
 
 async def _list_unchecked(known: Sequence[Metadata], store: Store, clock: Clock) -> tuple[str, ...]:
-    """Return the ids of keys that open something, and of which the store that is replaced says nothing."""
+    """Return the ids of valid keys that the replaced store does not know."""
     checked = {record.key for record in known}
     records = await store.list_metadata(keys.KIND, limit=keys.MOST_KEYS)
     return tuple(keys.list_open((record for record in records if record.key not in checked), clock.now()))
 
 
 async def _carry_keys(known: Sequence[Metadata], store: Store) -> int:
-    """Let keys open nothing that were revoked, or end earlier, in the store that is replaced."""
+    """Revoke keys that are revoked in the replaced store, and bring forward the expiry of those that end earlier."""
     there = await store.get_many_metadata([record.key for record in known])
     changed = [now for now, then in zip(known, there, strict=True) if then is not None and keys.opens_less(now, then)]
     if changed:

@@ -47,7 +47,7 @@ def encode_json(value: object) -> str:
         raise InvalidInputError(
             "A value cannot be written as JSON: send texts, finite numbers, lists and objects."
         ) from error
-    # Only an escape can stand for a NUL; that it was not a backslash followed by "u0000" needs a closer look.
+    # A NUL is always escaped so; whether it is not a backslash followed by "u0000" needs a closer look.
     if "\\u0000" in text and _holds_nul(value):
         raise InvalidInputError("A text holds a NUL, which cannot be stored: leave it out.")
     check_texts(text)
@@ -56,12 +56,12 @@ def encode_json(value: object) -> str:
 
 def decode_json(text: str) -> Any:  # noqa: ANN401 - JSON
     """Return the value of what `encode_json` wrote."""
-    # `json.loads` looks for blanks around it, which takes as long as such short texts themselves.
+    # `json.loads` also looks for blanks around the value, which takes as long as decoding such short texts.
     return _DECODER.raw_decode(text)[0]
 
 
 def check_texts(*texts: str) -> None:
-    """Return when every text can be stored.
+    """Return if every text can be stored.
 
     Raises:
         InvalidInputError: One holds a NUL or half of a surrogate pair.
@@ -74,7 +74,7 @@ def check_texts(*texts: str) -> None:
 
 
 def is_encodable(text: str) -> bool:
-    """Return whether the text can be sent at all: no half of a surrogate pair is in it."""
+    """Return whether the text can be sent at all: it contains no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -83,7 +83,7 @@ def is_encodable(text: str) -> bool:
 
 
 def is_storable(text: str) -> bool:
-    """Return whether the text can be stored: no NUL and no half of a surrogate pair is in it."""
+    """Return whether the text can be stored: it contains no NUL and no half of a surrogate pair."""
     return "\x00" not in text and is_encodable(text)
 
 

@@ -1,4 +1,4 @@
-"""Makes single things in one store what they are in another: what was changed in one while all of it is copied."""
+"""Makes single things in one store the same as in another: those changed in the source while all of it is copied."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Piece: TypeAlias = "tuple[list[Revision], DocumentVectors]"
 
 
 class Pair:
-    """Two stores, of which the target is to become what the source is. Nobody else writes to the target."""
+    """Two stores: the target is to become the same as the source. Nobody else writes to the target."""
 
     def __init__(self, source: Store, target: Store) -> None:
         self._source = source
         self._target = target
 
     async def equalise(self, changes: Iterable[Change]) -> list[Change]:
-        """Return those of some things that differed; they are made the same as the source has them now.
+        """Make some things in the target the same as they are in the source now; return those that differed.
 
         Raises:
             ConflictError: The target holds what the source never held.
@@ -47,7 +47,7 @@ class Pair:
         return differed
 
     async def find_differing(self) -> AsyncIterator[tuple[int, list[Change]]]:
-        """Yield how many documents were compared, and what differs or is in the target alone, piece by piece."""
+        """Yield, piece by piece, how many documents were compared, and what differs or is only in the target."""
         async for places in migrating.read_all(self._source.list_documents, None):
             yield len(places), [_name(*place) for place, _, _ in await self._compare_documents(places)]
         async for places in migrating.read_all(self._target.list_documents, None):
@@ -102,7 +102,10 @@ class Pair:
         return [Change("record", (key.org, key.kind, key.name)) for key, _ in differing]
 
     async def _acts(self, org: str) -> bool:
-        """Return whether the log of an org differed; its entries have each the digest of all before them."""
+        """Bring the log of an org up to date, and return whether it differed.
+
+        Comparing one entry is enough, since its digest covers all before it.
+        """
         end, reached = await self._source.get_last_audit(org), await self._target.get_last_audit(org)
         if end == reached:
             return False

@@ -1,7 +1,7 @@
-"""Erasing: one document, all that an agent wrote, or all of an org; gone with every version, and kept from coming back.
+"""Erases one document, all that an agent wrote, or all of an org, with every version, and keeps it from coming back.
 
-What is erased goes in transactions of many documents, each with its record in the audit log. Where it stops half way,
-doing it again goes on. At the end the store overwrites what is left in its files, as far as its engine can.
+Documents are erased in transactions of many, each with its record in the audit log. If erasing stops half way, running
+it again continues. At the end the store overwrites what is left in its files, as far as its engine can.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NOTHING = (
     "There is nothing to erase: no such entry, or nothing of that agent or org. Check the name, which must be exact."
 )
 WRITER = "agent"
-"""The field of a record that says whose it is: with the agent it goes. Kinds whose records are named by their agent
-have none."""
+"""The field of a record that names the agent it belongs to, with which it is erased. Kinds whose records have the agent
+in their name have no such field."""
 
 JUDGE = "by"
-"""The field that says who judged what the record tells of, be it nested in others: with the agent go its name and its
-words. Each kind of record that holds who wrote something has one of these fields, or is named by its agent."""
+"""The field, at any depth, that names who made a judgement; with that agent, its name and its words are erased. Each
+kind of record that holds who wrote something has one of these two fields, or has the agent in its name."""
 
 ERASED_JUDGE = "judge_erased"
 """The field that says so where one of them was erased: nobody takes the judgement for refdesk's own."""
@@ -53,7 +53,7 @@ CHAIN = (supersession.SUPERSEDED_BY, supersession.HEAD)
 
 @dataclass(frozen=True, slots=True)
 class Erasable:
-    """What is to be erased within an org: one entry, all that an agent wrote, or (with neither) everything."""
+    """What is to be erased in an org: one entry, all that an agent wrote, or everything if neither is given."""
 
     org: str
     entry: str | None = None
@@ -70,8 +70,8 @@ class Erased:
     """What was erased from a store.
 
     Attributes:
-        documents: By collection, the ids.
-        records: The records of bookkeeping that went with them.
+        documents: The ids, by collection.
+        records: The bookkeeping records that were erased with them.
         is_scrubbed: Whether nothing is left in the engine's own files either, nor in what processes share.
     """
 
@@ -86,7 +86,7 @@ class Erased:
 
 
 async def find(store: Store, wanted: Erasable) -> dict[Collection, list[str]]:
-    """Return the ids of the documents that would be erased, by collection; tombstones are none."""
+    """Return the ids of the documents that would be erased, by collection, without tombstones."""
     found: dict[Collection, list[str]] = {}
     async for collection, ids in _list_documents(store, wanted.org):
         asked = [id for id in ids if wanted.entry in (None, id)]
@@ -98,14 +98,14 @@ async def find(store: Store, wanted: Erasable) -> dict[Collection, list[str]]:
 
 
 async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> Erased:
-    """Erase what is wanted from a store, with what is known of it beside the documents, and return what it was.
+    """Erase what is wanted from a store, with the records that tell of it, and return what was erased.
 
     Raises:
         NotFoundError: There is no such entry, or nothing of the agent or the org.
         StoreError: The store failed; what earlier transactions erased is erased.
     """
     found = await find(store, wanted)
-    # An entry that was erased already may have left something behind: a kill half way, a write that came late.
+    # An entry that was erased before may have left something behind, because of a kill half way or a late write.
     ids = {id for each in found.values() for id in each} | {id for id in (wanted.entry,) if id is not None}
     records = [record async for record in _list_records(store, wanted, ids)]
     judged = [record async for record in _list_judged(store, wanted)]
@@ -114,7 +114,7 @@ async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> E
     for collection, there in found.items():
         for start in range(0, len(there), PIECE):
             await _erase_piece(store, clock, actor, collection, there[start : start + PIECE], records)
-    # What came between the reading and the erasing goes too; nothing comes any more for what is erased.
+    # What was added between reading and erasing goes too; nothing can be added for what has been erased.
     left = [record async for record in _list_records(store, wanted, ids)]
     judged += [record async for record in _list_judged(store, wanted)]
     await _redact(store, wanted, list(dict.fromkeys(judged)))
@@ -124,9 +124,9 @@ async def erase(store: Store, clock: Clock, actor: Actor, wanted: Erasable) -> E
 
 
 async def erase_everywhere(bases: Sequence[KnowledgeBase], actor: Actor, wanted: Erasable) -> Erased:
-    """Erase from each of several stores, and from what their processes share beside them.
+    """Erase from each of several stores, and from the queue and the scratchpad that their processes share.
 
-    Errors as in `erase`, but there need be something in one of them only.
+    Errors as in `erase`, except that it is enough if one of the stores has something to erase.
     """
     results: list[Erased] = []
     for base in bases:
@@ -143,7 +143,7 @@ async def erase_everywhere(bases: Sequence[KnowledgeBase], actor: Actor, wanted:
 async def _forget(
     base: KnowledgeBase, wanted: Erasable, documents: Mapping[Collection, list[str]], records: Sequence[MetadataKey]
 ) -> bool:
-    """Return whether what processes share forgot what was erased: jobs, and notes of answers."""
+    """Delete jobs and notes of answers that processes share; return whether none of those jobs is left."""
     erased = {(collection, id) for collection, ids in documents.items() for id in ids}
 
     def is_meant(job: EmbeddingJob) -> bool:
@@ -159,14 +159,14 @@ async def _forget(
 
 @asynccontextmanager
 async def erasing(store: Store) -> AsyncGenerator[Transaction, None]:
-    """Open a transaction of which nothing that it removes or replaces may stay behind, wherever a kill comes."""
+    """Open a transaction of which nothing that it removes or replaces may stay behind, even after a kill."""
     async with store.transaction() as transaction:
         await transaction.leave_no_trace()
         yield transaction
 
 
 async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]:
-    """Yield collection and id of all that was erased: what a copy of the store from before must not bring back."""
+    """Yield collection and id of everything that was erased: an earlier copy of the store must not bring it back."""
     async for collection, ids in _list_documents(store, None):
         for document in await store.get_documents(collection, ids):
             if document is not None and is_erased(document):
@@ -174,9 +174,9 @@ async def list_tombstones(store: Store) -> AsyncIterator[tuple[Collection, str]]
 
 
 async def keep_erased(store: Store, clock: Clock, tombstones: Sequence[tuple[Collection, str]]) -> int:
-    """Erase from a store what was erased elsewhere, and keep it from coming; return how many documents were there.
+    """Erase from a store what was erased elsewhere, and keep it from being added; return how many documents it had.
 
-    For a copy from an earlier time, before anybody may read it: with what `list_tombstones` gave of the store that it
+    Meant for a copy from an earlier time, before anybody may read it, with the `list_tombstones` of the store that it
     is to replace. Records that tell of what was erased go too. Doing it again changes nothing.
     """
     count = records = 0
@@ -223,7 +223,7 @@ async def _erase_piece(
     ids: Sequence[str],
     records: Sequence[MetadataKey],
 ) -> None:
-    """Erase some documents, with the records that tell of them by their name: a kill leaves both or neither."""
+    """Erase some documents together with the records that name them, so that a kill leaves both or neither."""
     of_them = [key for key in records if key.kind != supersession.KIND and _names(key.name, set(ids))]
     async with erasing(store) as transaction:
         documents = await transaction.get_documents(collection, ids)
@@ -261,7 +261,7 @@ async def _erase_records(
 
 
 async def _redact(store: Store, wanted: Erasable, keys: Sequence[MetadataKey]) -> None:
-    """Take out of records what an agent said as its judgement; the judgement itself stays, without a name."""
+    """Remove an agent's name and words from its judgements in records; the judgements themselves stay."""
     for start in range(0, len(keys), PAGE):
         async with erasing(store) as transaction:
             there = await transaction.get_many_metadata(keys[start : start + PAGE])
@@ -294,7 +294,7 @@ async def _list_records(store: Store, wanted: Erasable, ids: set[str]) -> AsyncI
 
 
 async def _list_judged(store: Store, wanted: Erasable) -> AsyncIterator[MetadataKey]:
-    """Yield the keys of records that are not the agent's, but hold a judgement of its."""
+    """Yield the keys of records that do not belong to the agent, but hold a judgement of it."""
     after: MetadataKey | None = None
     while wanted.agent is not None and (records := await store.list_all_metadata(after, PAGE)):
         after = records[-1].key
@@ -324,14 +324,14 @@ def _strip(value: object, agent: str | None) -> object:
 
 
 def _is_meant(record: Metadata, wanted: Erasable, ids: set[str]) -> bool:
-    """Return whether a record of bookkeeping goes too: what tells of the documents, of the agent, or of the org."""
+    """Return whether a bookkeeping record goes too: one that tells of the documents, or belongs to the agent or org."""
     key, value = record.key, record.value
     if key.org == SHARED_ORG:
         return wanted.is_whole_org and key.kind == keys.KIND and value.get("org") == wanted.org
     if key.org != wanted.org:
         return False
     if key.kind == supersession.KIND:
-        # Ids only: chains with a gap lead on by them.
+        # It holds only ids, by which chains with a gap still lead on.
         return wanted.is_whole_org
     if wanted.is_whole_org or _names(key.name, ids) or _holds(value, ids):
         return True

@@ -1,6 +1,6 @@
-"""Reading everything that a store keeps, and comparing what must agree: rows, digests, vectors, index, audit log.
+"""Reads everything that a store keeps, and compares what must agree: rows, digests, vectors, index, audit log.
 
-It works through the port, so it says the same of every engine; what an engine's files are made of is that engine's own.
+It works through the port, so it checks the same for every engine; checking an engine's files is left to that engine.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 PAGE = 500
 MOST_SEARCHED = 100
-"""Documents of a collection that are searched by their own titles; all of them are listed."""
+"""Most documents of a collection that are searched for by their own titles; listing covers all of them."""
 
 LONGEST_OFF = 0.02
-"""How far from 1 the length of a vector in half precision may be."""
+"""How far the length of a vector in half precision may differ from 1."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What was looked at, and what is wrong with it, in words for whoever runs the server.
+    """What was examined, and what is wrong with it, in words for whoever runs the server.
 
     Attributes:
         area: `documents`, `vectors`, `index`, `links`, `records` or `audit log`.
-        count: How many there are.
+        count: How many items were examined.
     """
 
     area: str
@@ -45,7 +45,7 @@ class Findings:
 
 
 async def examine(store: Store) -> AsyncIterator[Findings]:
-    """Yield what is found of each area; a store that fails half way is a fault of the area."""
+    """Yield the findings for each area; if the store fails half way, that counts as a fault of the area."""
     documents, vectors, index = Findings("documents"), Findings("vectors"), Findings("index")
     try:
         for statistics in await store.get_statistics():
@@ -132,7 +132,7 @@ def _find_vector_faults(document: Document, kept: DocumentVectors) -> list[str]:
 
 
 async def _examine_index(store: Store, collection: Collection, ids: set[str], index: Findings) -> None:
-    """Compare what is found without a question with what is there, and search some documents by their own titles."""
+    """Compare what is found without a question with what is there, and search for some documents by their titles."""
     if not ids:
         return
     found = await store.find(FindRequest(collection, depth=len(ids) + 1, order=(SortKey("id"),)))

@@ -1,8 +1,8 @@
-"""A store that goes where it is moved to: whoever uses it notices nothing but a short wait.
+"""A store that follows its own move to another store: its users notice nothing but a short wait.
 
-While nothing is moved, it is asked twice a second whether something is, by whoever reads or writes next. While it is
-being moved, each read asks first, and each transaction once it has begun, which the last step of the move waits for: so
-nobody reads what is out of date after somebody else has written to the new store.
+While the store is not being moved, reads and writes check at most twice a second whether it is. While it is being
+moved, each read checks first, and so does each transaction once it has begun, which the last step of the move waits
+for. So nobody reads outdated data after somebody else has written to the new store.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from refdesk.protocols import Store, Transaction
 
 LOOK_SECONDS = 0.5
-"""How long a store may be used without asking whether it is being moved."""
+"""How long a store may be used without checking whether it is being moved."""
 
 NOTICE_SECONDS = 3 * LOOK_SECONDS
-"""How long a move lasts at least, so that everybody who uses the store has noticed it before it ends."""
+"""Shortest time that a move takes, so that everybody who uses the store has noticed it before it ends."""
 
 MOST_MOVES = 16
-"""Stores that are followed one after the other, at most."""
+"""Most moves that are followed one after the other."""
 
 _CIRCLE = "The store was moved from one place to another in a circle: look at REFDESK_STORE."
 
@@ -44,11 +44,11 @@ async def follow(
     """Yield a store that goes where it is moved to, or was moved to before.
 
     Args:
-        opened: Opens the store; it is yielded as it is where its engine cannot be moved while it serves.
-        open_other: Opens the one at a URL.
+        opened: Opens the store; it is yielded as it is if its engine cannot be moved while it serves.
+        open_other: Opens the store at a URL.
 
     Raises:
-        StoreError: It cannot be opened, or the one that it was moved to.
+        StoreError: It, or the store that it was moved to, cannot be opened.
     """
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened)
@@ -62,7 +62,7 @@ async def follow(
                 await following.look()
                 yield cast("Store", following)
             except Exception as error:
-                # What the group would wrap is raised as it is.
+                # Raised below, so that it does not come out wrapped in a group.
                 failure = error
             finally:
                 group.cancel_scope.cancel()
@@ -71,7 +71,7 @@ async def follow(
 
 
 class FollowingStore:
-    """See `follow`; has whatever a store has."""
+    """See `follow`; has all attributes of the store."""
 
     def __init__(
         self, store: Store, open_other: Callable[[str], AbstractAsyncContextManager[Store]], group: TaskGroup
@@ -111,7 +111,7 @@ class FollowingStore:
         return self._store.loading()
 
     async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
-        """See `Reader.get_unembedded`; a mark of a store before this one says nothing of this one."""
+        """See `Reader.get_unembedded`; a mark given by the store before a move is ignored."""
         await self._look_in_time()
         moves, _, mark = since.partition(":")
         known = mark if moves == str(self._moves) else ""
@@ -142,7 +142,7 @@ class FollowingStore:
                 async with AsyncExitStack() as stack:
                     yield await self._begin(stack)
         except StoreError:
-            # It may have been refused for being in the old store.
+            # The old store may have refused it because it was moved.
             self._looked_at = float("-inf")
             raise
 
@@ -151,10 +151,10 @@ class FollowingStore:
             await self.look()
 
     async def look(self) -> None:
-        """Find out whether the store is being moved, and go where it was moved to.
+        """Find out whether the store is being moved, and switch to the one that it was moved to.
 
         Raises:
-            StoreError: It cannot be asked, or the other one cannot be opened.
+            StoreError: It cannot be read, or the other one cannot be opened.
         """
         for _ in range(MOST_MOVES):
             store, now = self._store, anyio.current_time()
@@ -167,7 +167,7 @@ class FollowingStore:
         raise StoreError(_CIRCLE)
 
     async def _begin(self, stack: AsyncExitStack) -> Transaction:
-        """Return a transaction of the store that is the right one for as long as it lasts."""
+        """Return a transaction of a store that cannot be switched before the transaction ends."""
         for _ in range(MOST_MOVES):
             store = self._store
             async with AsyncExitStack() as own:
@@ -190,7 +190,7 @@ class FollowingStore:
         logger.warning("the store was moved; name the new one in REFDESK_STORE before this is started anew")
 
     async def _hold(self, url: str, *, task_status: TaskStatus[Store]) -> None:
-        """Keep a store open for as long as anybody may use it; what opens it closes it."""
+        """Keep a store open until the task group is cancelled, so that the task that opens it also closes it."""
         async with self._open_other(url) as store:
             task_status.started(store)
             await anyio.sleep_forever()

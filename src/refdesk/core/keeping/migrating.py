@@ -1,8 +1,9 @@
 """Migrates everything from one store to another, across engines: documents, versions, vectors, links, metadata.
 
-Where toolsets are kept apart, each part of the source goes to the store that is to hold it. One org may go alone, to a
-store where others live. It resumes where it stopped: its progress is kept in the target, written with each piece. What
-belongs to the old place alone, its leases, is left behind. At the end both stores are read whole and compared.
+Where toolsets are kept apart, each part of the source goes to the store that is to hold it. A single org may be moved
+to a store that already has others. A migration resumes where it stopped: its progress is kept in the target, written
+with each piece. What concerns only the old store, such as its leases, is left behind. At the end both stores are read
+completely and compared.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ PIECE = 200
 """Documents, links or records in one transaction."""
 
 NO_TOOLSETS = frozenset({"", "task"})
-"""What links name beside documents: things of the callers' own."""
+"""The toolsets of references in links to something other than documents: things of the callers' own."""
 
 Work: TypeAlias = Literal["moving", "building", "comparing"]
-"""What takes its time: writing the documents, what the target makes of them at the end, reading both stores."""
+"""The steps that take long: writing the documents, building what the target derives from them, reading both stores."""
 
 STAGES = ("documents", "links", "records", "acts", "done", "removing")
 _DIGESTS = 2**128
 
 Settle: TypeAlias = "Callable[[Metadata, int], Metadata]"
-"""What a record of an org says where it moves to, given how many acts are on the record of all orgs there."""
+"""Returns a record of an org as it is to be in the target, given the number of the last act of the shared org there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """How much there is of each, and one number that depends on all of it and not on its order."""
+    """How much there is of each kind, and a digest of all of it that does not depend on the order."""
 
     documents: int = 0
     versions: int = 0
@@ -71,7 +72,7 @@ class Contents:
 
 
 Finish: TypeAlias = "Callable[[Transaction], Awaitable[None]]"
-"""Lets the target know, in the transaction that ends the records, that some came to it."""
+"""Tells the target that records have arrived, in the transaction that completes them."""
 
 
 def _stay(record: Metadata, _: int) -> Metadata:
@@ -84,15 +85,15 @@ async def _say_nothing(_: Transaction) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of what a store holds: what is of some toolsets, or the rest of it. A link between both is in both.
+    """A part of what a store holds: that of some toolsets, or the rest. A link between both is in both parts.
 
     Attributes:
-        toolsets: Which toolsets.
-        prefixes: What the kinds of metadata begin with that are theirs alone.
+        toolsets: The toolsets.
+        prefixes: Prefixes of the kinds of metadata that belong to them alone.
         quotas: The names of their quotas.
-        is_rest: Whether all but theirs is meant; then the audit log belongs to it, which cannot be split.
-        org: Of which org alone; `None` for all, and what is the same for all.
-        settle: See `Settle`; used for one org alone.
+        is_rest: Whether everything except theirs is meant; this includes the audit log, which cannot be split.
+        org: The only org that is meant; `None` for all orgs, including the shared one.
+        settle: See `Settle`; used only for a single org.
         finish: See `Finish`.
     """
 
@@ -106,13 +107,13 @@ class Part:
 
     @property
     def name(self) -> str:
-        """What tells it from the other part; empty for everything."""
+        """What distinguishes it from other parts; empty for everything."""
         toolsets = "" if not self.toolsets else "rest" if self.is_rest else ",".join(sorted(self.toolsets))
         return "/".join(filter(None, (f"org {self.org}" if self.org is not None else "", toolsets)))
 
     @property
     def position_key(self) -> MetadataKey:
-        """Where the target keeps how far it is: one place for all that is moved whole, and one for each org."""
+        """Where the target keeps the progress: one record for whole stores, and one for each org moved alone."""
         return POSITION if self.org is None else replace(POSITION, name=f"{POSITION.name} of {self.org}")
 
     def has_org(self, org: str) -> bool:
@@ -124,16 +125,16 @@ class Part:
         return self.has_org(collection.org) and (collection.toolset in self.toolsets) is not self.is_rest
 
     def has_link(self, link: Link) -> bool:
-        """Return whether a link is in it: with any of its ends."""
+        """Return whether a link is in it, which holds if either of its ends is."""
         ends = {link.source.toolset, link.target.toolset}
         is_theirs = not ends.isdisjoint(self.toolsets)
         is_meant = bool(ends - self.toolsets - NO_TOOLSETS) or not is_theirs if self.is_rest else is_theirs
         return self.has_org(link.org) and is_meant
 
     def has_record(self, record: Metadata) -> bool:
-        """Return whether a record is in it. What is counted of a whole store holds for no part, and is counted anew.
+        """Return whether a record is in it. Sizes counted for a whole store do not hold for a part: they are recounted.
 
-        An org's keys are kept with those of all orgs.
+        An org's keys are kept in the shared org, with those of all others.
         """
         key, is_whole = record.key, self.org is None and not self.toolsets
         org = record.value.get("org") if key.org == SHARED_ORG and key.kind == keys.KIND else key.org
@@ -149,7 +150,7 @@ EVERYTHING = Part()
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a migration is: the stage that it is at, and the last entry of it that was moved."""
+    """The progress of a migration: the stage that it is at, and the last entry that was moved in it."""
 
     source: str
     key: MetadataKey
@@ -157,7 +158,7 @@ class Position:
     after: tuple[str, ...] | None = None
 
     def move_to(self, stage: str, after: tuple[str, ...] | None = None) -> Position:
-        """Return the position at a stage, after an entry of it."""
+        """Return the position in a stage, after an entry of it."""
         return replace(self, stage=stage, after=after)
 
     def to_record(self) -> Metadata:
@@ -174,18 +175,18 @@ async def migrate(
     begin: Callable[[Work], None] = lambda _: None,
     part: Part = EVERYTHING,
 ) -> Contents:
-    """Return what the target holds now, which is what the source holds, or a part of it.
+    """Migrate a store, or a part of it, and return what the target holds of it afterwards.
 
     Args:
-        source: Nobody may write to it meanwhile, or to the part of it.
+        source: Nobody may write to it, or to that part of it, meanwhile.
         target: Empty, or without anything of the org, or where an earlier migration from this source stopped.
-        name: Tells one source from another.
-        note: Told how many more documents were written, or when all is compared, read.
-        begin: Told when something else begins.
-        part: What of the source is moved.
+        name: Distinguishes one source from another.
+        note: Called with how many more documents were written or, while comparing, read.
+        begin: Called when a further step of the work begins.
+        part: The part of the source that is moved.
 
     Raises:
-        ConflictError: The target holds something else, or in the end not what the source holds.
+        ConflictError: The target holds something else, or in the end not the same as the source.
         NotFoundError: The source has nothing of the org that is to be moved alone.
     """
     stage = await copy(source, target, name, note, begin, part)
@@ -206,14 +207,14 @@ async def copy(
     begin: Callable[[Work], None] = lambda _: None,
     part: Part = EVERYTHING,
 ) -> str:
-    """Do the same without comparing; return the stage that it was at."""
+    """Do the same without comparing; return the stage at which it began."""
     position = await require_fit(source, target, name, part)
     stage = position.stage
     if position.stage == "documents":
         begin("moving")
         async with AsyncExitStack() as stack:
             if part.org is None:
-                # Where others live, what a load leaves for its end would be theirs to wait for.
+                # Other orgs in the target would have to wait for the work that a load leaves for its end.
                 await stack.enter_async_context(target.loading())
             await _move_documents(source, target, position, part, note)
             begin("building")
@@ -238,7 +239,7 @@ _DIFFERS = {
 
 
 async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING) -> Contents:
-    """Return what a store holds of a part, without what is not migrated; `note` hears how many documents were read."""
+    """Return what a store holds of a part, without what is not migrated; `note` gets how many documents were read."""
     total = Contents()
     async for places in read_all(store.list_documents, None):
         for history, vectors in await read_documents(store, [each for each in places if part.has_document(each[0])]):
@@ -258,7 +259,7 @@ async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, 
 
 
 async def require_fit(source: Store, target: Store, name: str, part: Part = EVERYTHING) -> Position:
-    """Return how far the migration of a part is; errors as in `migrate`, before anything is written."""
+    """Return the progress of migrating a part; errors as in `migrate`, before anything is written."""
     for store in (source, target):
         if (move := await moves.read_move(store)) is not None and (store is target or move.stage == "switched"):
             raise ConflictError("A store that was moved while it served, or is being moved, takes no part in another.")
@@ -283,19 +284,19 @@ async def require_fit(source: Store, target: Store, name: str, part: Part = EVER
 
 
 async def is_from_elsewhere(store: Store, org: str) -> bool:
-    """Return whether what a store holds of an org was moved there from another, with all else or alone."""
+    """Return whether what a store holds of an org was moved there from another store, with everything or alone."""
     places = POSITION, Part(org=org).position_key
     return any(record is not None for record in await store.get_many_metadata(places))
 
 
 async def read_removing(target: Store, part: Part) -> str | None:
-    """Return the end that the source's log had when a part was compared and began to be removed; `None` before."""
+    """Return the end of the source's log when removing the compared part began; `None` if it has not begun."""
     record = await target.get_metadata(part.position_key)
     return str(record.value["end"]) if record is not None and record.value["stage"] == "removing" else None
 
 
 async def note_removing(target: Store, part: Part, end: str) -> None:
-    """Keep in the target that both were compared and the part is removed from the source, whose log ends so."""
+    """Record in the target that both were compared and the part is being removed from the source, whose log ends so."""
     async with target.transaction() as transaction:
         record = await transaction.get_metadata(part.position_key)
         assert record is not None
@@ -303,7 +304,7 @@ async def note_removing(target: Store, part: Part, end: str) -> None:
 
 
 async def _require_alone(source: Store, target: Store, part: Part) -> None:
-    """Return when the source has something of an org and the target nothing."""
+    """Return if the source has something of an org and the target has nothing."""
     if not await _holds_any(source, part):
         raise NotFoundError(f"The source has nothing of the org {part.org}: check its name, which must be exact.")
     if await _holds_any(target, replace(part, toolsets=frozenset(), is_rest=True)):
@@ -314,7 +315,7 @@ async def _require_alone(source: Store, target: Store, part: Part) -> None:
 
 
 async def _holds_others(source: Store, target: Store, part: Part) -> bool:
-    """Return whether the target has acts, or records that those of the source do not replace."""
+    """Return whether the target has acts, or records that the source lacks and so would not replace."""
     if part.is_rest and await target.list_audited_orgs():
         return True
     async for records in read_all_records(target, None):
@@ -348,7 +349,7 @@ async def _move_documents(
         async with target.transaction() as transaction:
             living = [history for history, _ in pieces if history[0].document.version == 1]
             await transaction.put_revisions([revision for history in living for revision in history])
-            # The history of what was erased begins where it was.
+            # The history of an erased document begins with its tombstone.
             erased = [history for history, _ in pieces if history[0].document.version > 1]
             await transaction.erase_documents([history[0].document for history in erased])
             await transaction.put_revisions([revision for history in erased for revision in history[1:]])
@@ -362,9 +363,9 @@ async def _move_documents(
 async def read_documents(
     store: Store, places: Sequence[tuple[Collection, str]]
 ) -> list[tuple[list[Revision], DocumentVectors]]:
-    """Return every version of each document, and its vectors; of one that is withdrawn none, for it takes none.
+    """Return every version of each document, and its vectors; a withdrawn document has none, as stores accept none.
 
-    Of what is not there there is no version.
+    A document that is not there has no versions.
     """
     pieces: list[tuple[list[Revision], DocumentVectors]] = []
     for collection, together in groupby(places, itemgetter(0)):
@@ -419,7 +420,7 @@ async def _list_audited(store: Store, part: Part) -> list[str]:
 async def read_all(
     list_entries: Callable[[Entry | None, int], Awaitable[list[Entry]]], after: Entry | None
 ) -> AsyncIterator[list[Entry]]:
-    """Yield what a list of an `Archive` gives, piece by piece."""
+    """Yield everything that a list method of `Archive` returns, piece by piece."""
     while entries := await list_entries(after, PIECE):
         yield entries
         after = entries[-1]
@@ -450,7 +451,7 @@ def summarise_document(history: Sequence[Revision], vectors: DocumentVectors) ->
 
 
 def _stamp(revision: Revision) -> str:
-    # A tombstone is recorded anew where it is moved to; when it was erased is in it.
+    # A tombstone gets a new instant in the target; when it was erased is in its data.
     return "" if is_erased(revision.document) else revision.recorded_at.isoformat()
 
 
@@ -460,7 +461,7 @@ def _write_vectors(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -
 
 
 def write_link(link: Link) -> tuple[str, ...]:
-    """Return the key of a link, and last when it was made."""
+    """Return the key of a link, followed by when it was made."""
     ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
     return (link.org, *ends, link.created_at.isoformat())
 
@@ -472,7 +473,7 @@ def _read_link(parts: Sequence[str]) -> Link:
 
 
 def write_metadata(record: Metadata) -> list[object]:
-    """Return what a record says, to be compared."""
+    """Return a record in a form that can be compared."""
     key = record.key
     return [key.org, key.kind, key.name, record.value, None if record.due_at is None else record.due_at.isoformat()]
 

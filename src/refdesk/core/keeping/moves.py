@@ -1,7 +1,8 @@
-"""What a store says of its own move to another one, while it serves, and what an engine does for that.
+"""What a store records about its own move to another one while it serves, and what an engine does for that.
 
-From the moment a move begins, the store itself notes what is changed, in the transaction of the change, whoever makes
-it. When it has been switched, it refuses every write; what it says of its move then says where everything is.
+From the moment a move begins, the store itself notes what is changed, in the transaction of the change, whichever
+process makes it. Once it has been switched, it refuses every write, and its record of the move says where everything
+is.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 KIND = "move"
 STATE = MetadataKey(SHARED_ORG, KIND, "state")
 NOTHING = MetadataKey("", KIND, "nothing")
-"""What is there in no store; to read it in a transaction begins that and takes the turn of no org."""
+"""A record that no store has; reading it begins a transaction without taking the turn of any org."""
 
 MOVED = "refdesk: this store was moved"
-"""What the engine's own refusal of a write says."""
+"""The text of the engine's own refusal of a write."""
 
 REFUSED = (
     "The store was moved to another one while this was on its way: nothing of it was written. Ask again, and it goes "
@@ -40,8 +41,8 @@ class Move:
 
     Attributes:
         target: The URL of the store that it goes to, as a server is given one.
-        delay: Seconds that whoever begins a transaction waits first, because more is written than is moved.
-        phase: How far it is.
+        delay: Seconds to wait before each transaction, because changes are written faster than they are moved.
+        phase: The progress of the move.
     """
 
     target: str
@@ -60,7 +61,7 @@ class Change:
     """What was changed: a document by org, toolset and id, a link by its key, a record by its key, acts by their org.
 
     Attributes:
-        number: Grows with every change of the store; a later change of the same has a higher one.
+        number: Grows with every change of the store, so a later change of the same thing has a higher one.
     """
 
     what: What
@@ -69,30 +70,30 @@ class Change:
 
 
 class Standstill(Protocol):
-    """A time in which nobody else writes to the store."""
+    """A period in which nobody else writes to the store."""
 
     async def switch(self, move: Move) -> None:
-        """Have the store say where it went and refuse every write, once the standstill ends."""
+        """Let the store record where it went, and refuse every write once the standstill ends."""
         ...
 
 
 class Moves(Protocol):
-    """What an engine does for its move. Each method is a transaction of its own; all may be repeated."""
+    """What an engine does to be moved. Each method is a transaction of its own; all may be repeated."""
 
     async def begin(self, move: Move) -> None:
-        """Keep the move, and from this commit on note what is changed by any process."""
+        """Record the move, and from this commit on note what any process changes."""
         ...
 
     async def read_changes(self, limit: int) -> list[Change]:
-        """Return at most `limit` of what was changed and not forgotten, what was changed longest ago first."""
+        """Return at most `limit` changes that have not been forgotten, the oldest first."""
         ...
 
     async def forget(self, changes: Sequence[Change]) -> None:
-        """Forget changes; what was changed again since stays."""
+        """Forget changes, except of things that were changed again since."""
         ...
 
     async def cancel(self) -> None:
-        """Forget the move and what was changed; the store is as if it had never begun."""
+        """Forget the move and the changes; the store is then as if the move had never begun."""
         ...
 
     def stand_still(self) -> AbstractAsyncContextManager[Standstill]:
@@ -109,7 +110,7 @@ class Movable(Protocol):
 
     @property
     def moves(self) -> Moves:
-        """What it does for that."""
+        """What it does to be moved."""
         ...
 
 

@@ -1,9 +1,9 @@
 """Moves a store to another while it serves: copies, catches up, compares, and switches within one short standstill.
 
-What is changed meanwhile is noted by the source itself, in the transaction of the change. The source stays the truth
+Changes made meanwhile are noted by the source itself, in the transaction of the change. The source stays authoritative
 until one transaction of its own says that it was switched; before that commit everything can be repeated or given up,
-and after it the source refuses every write. At that commit the target holds all, and what was changed last was read
-back: nobody has written in between, for whoever writes waits. See decision 23.
+and after it the source refuses every write. At that commit the target holds everything, and the last changes have been
+read back for comparison: nobody has written in between, since writers wait. See decision 23.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from refdesk.protocols import Store
 
 STANDSTILL_SECONDS = 1.5
-"""How long others may have to wait for the last step. If that is too short, it is undone and tried again later."""
+"""How long others may have to wait for the last step. If it takes longer, it is undone and tried again later."""
 
 FEW = 100
-"""With so few things left to be done, the last step is tried."""
+"""The last step is tried when fewer things than this are left to be done."""
 
 ROUNDS = 4
-"""After so many rounds in which there was more than that, writers are slowed down, and then again."""
+"""After this many rounds in a row in which there was more than that, writers are slowed down further."""
 
 LEAST_DELAY_SECONDS, MOST_DELAY_SECONDS = 0.02, 1.0
 
@@ -51,11 +51,11 @@ class Mover:
     """The move of one store.
 
     Attributes:
-        name: Tells one source from another.
+        name: Distinguishes one source from another.
         url: Where servers find the target.
-        note: Told how many more documents were written or compared.
-        begin: Told when something else begins.
-        standstill_seconds: How long writes stood still, once it is switched.
+        note: Called with how many more documents were written or compared.
+        begin: Called when a further phase begins.
+        standstill_seconds: How long the last attempt at switching kept writers waiting.
     """
 
     source: Store
@@ -71,10 +71,10 @@ class Mover:
         self._pair = Pair(self.source, self.target)
 
     async def run(self) -> None:
-        """Return when the store is switched; called again after whatever happened, it goes on.
+        """Move the store, and return once it is switched; called again after any failure, it continues.
 
         Raises:
-            ConflictError: The target holds something else; or the source was or is being moved elsewhere.
+            ConflictError: The target holds something else; or the source was moved, or is being moved, elsewhere.
         """
         moves = require_moves(self.source)
         move = await read_move(self.source)
@@ -101,7 +101,7 @@ class Mover:
             await moves.forget(changes)
             rounds = rounds + 1 if len(changes) >= FEW else 0
             if rounds == ROUNDS:
-                # More is written than can be moved: whoever writes waits a moment each time.
+                # Changes are written faster than they can be moved, so each writer has to wait a moment.
                 delay, rounds = min(MOST_DELAY_SECONDS, max(2 * delay, LEAST_DELAY_SECONDS)), 0
                 await moves.begin(Move(self.url, delay=delay, phase="catching up"))
             is_noticed = anyio.current_time() - begun_at > NOTICE_SECONDS
@@ -110,7 +110,7 @@ class Mover:
             await anyio.sleep(0 if changes else WAIT_SECONDS)
 
     async def _switch(self, moves: Moves, unsure: list[Change]) -> bool:
-        """Return whether it was done within the time that others may have to wait."""
+        """Try to switch within the time that others may have to wait; return whether the store is switched."""
         begun_at = anyio.current_time()
         with anyio.move_on_after(STANDSTILL_SECONDS):
             async with moves.stand_still() as standstill:
@@ -120,13 +120,13 @@ class Mover:
                     raise ConflictError(FOREIGN.format(" ".join(differing[0].key)))
                 await standstill.switch(Move(self.url, "switched"))
         self.standstill_seconds = anyio.current_time() - begun_at
-        # The commit waits for nobody: it may have come in spite of the time.
+        # The commit is not undone when time is up, so it may have happened after all.
         move = await read_move(self.source)
         return move is not None and move.stage == "switched"
 
 
 def require_moves(store: Store) -> Moves:
-    """Return what a store does for its move.
+    """Return what a store does to be moved.
 
     Raises:
         ConflictError: It can be moved only while nobody uses it.
@@ -138,10 +138,10 @@ def require_moves(store: Store) -> Moves:
 
 
 async def cancel(source: Store) -> None:
-    """Give up the move of a store; whoever uses it notices nothing.
+    """Give up the move of a store; its users notice nothing.
 
     Raises:
-        ConflictError: It is not being moved, or was switched already.
+        ConflictError: It is not being moved, or was already switched.
     """
     moves, move = require_moves(source), await read_move(source)
     if move is None or move.stage == "switched":

@@ -1,8 +1,9 @@
-"""Removing an org from a store that it was moved out of, once both stores were compared.
+"""Removes an org from a store that it was moved out of, once both stores have been compared.
 
-It goes as what is erased goes: a tombstone without content stays in place of each document, so that no copy of the old
-store brings it back, and the audit log, which can only be added to. Nothing goes that was written after the comparison:
-each transaction first looks whether the org's log ends where it did.
+It is removed as by erasing: a tombstone without content stays in place of each document, so that no copy of the old
+store brings it back; the audit log, which can only be added to, stays too. No document or record that was written after
+the comparison is removed: each transaction that removes some first checks whether the org's log still ends where it
+did.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _WRITTEN = (
 
 
 async def begin(store: Store, target: Store, clock: Clock, actor: Actor, part: Part) -> Removal:
-    """Return what removes a part of one org from a store, to be called before the stores are compared.
+    """Return what removes a part of one org from a store; to be called before the stores are compared.
 
     Raises:
-        ConflictError: It was being removed, and was written to since.
+        ConflictError: Its removal had begun before, and the org has been written to since.
     """
     last = await store.get_last_audit(str(part.org))
     is_ours = last is not None and last.act["action"] == ACTION
@@ -51,9 +52,9 @@ class Removal:
     """The removal of a part of one org from a store.
 
     Attributes:
-        target: Where it was moved to; keeps that it is being removed, so that it goes on where it was stopped.
+        target: Where it was moved to; records that it is being removed, so that a stopped removal can be continued.
         actor: Who removes it.
-        last: The end of the org's audit log when the stores were compared, and then as each transaction leaves it.
+        last: The end of the org's audit log when the stores were compared, and then after each transaction.
     """
 
     store: Store
@@ -64,10 +65,10 @@ class Removal:
     last: AuditEntry | None
 
     async def run(self) -> int:
-        """Remove it, overwrite what is left in the engine's files as far as that can be, and return how many documents.
+        """Remove it, overwrite what is left in the engine's files as far as possible, and return the document count.
 
         Raises:
-            ConflictError: The org was written to since; what earlier transactions removed is removed.
+            ConflictError: The org has been written to since; what earlier transactions removed stays removed.
         """
         await migrating.note_removing(self.target, self.part, _get_end(self.last))
         count = 0

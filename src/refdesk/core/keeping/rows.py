@@ -1,6 +1,6 @@
 """Column layouts of documents, links and metadata, identical in every relational engine.
 
-An engine that keeps instants in another way says how they are read.
+An engine that keeps instants in another way passes a function that reads them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Columns: TypeAlias = Sequence[Any]
 ReadInstant: TypeAlias = Callable[[Any], datetime]
 
 _BODY = 9
-"""The place of the body among the columns of a revision."""
+"""The index of the body among the columns of a revision."""
 
 
 def encode_document(document: Document) -> dict[str, str | int]:
-    """Return the columns of a document, but for where it belongs, by name.
+    """Return the columns of a document by name, except those of its collection and id.
 
     Raises:
         InvalidInputError: A text or value in it cannot be stored.
@@ -59,7 +59,7 @@ def encode_document(document: Document) -> dict[str, str | int]:
 def decode_document(
     collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
 ) -> Document:
-    """Return the document of version, state, both instants, author, title, facets, spans, body and data."""
+    """Return the document from the columns version, state, both instants, author, title, facets, spans, body, data."""
     version, state, created_at, modified_at, author, title, facets, spans, body, data = columns
     return Document(
         collection=collection,
@@ -80,7 +80,7 @@ def decode_document(
 def decode_revision(
     collection: Collection, id: str, columns: Columns, read_instant: ReadInstant = decode_instant
 ) -> Revision:
-    """Return the revision of recorded_at and what `decode_document` reads."""
+    """Return the revision from the column recorded_at and those that `decode_document` reads."""
     return Revision(decode_document(collection, id, columns[1:], read_instant), read_instant(columns[0]))
 
 
@@ -88,7 +88,7 @@ def restore_bodies(rows: Sequence[Columns]) -> list[Columns]:
     """Return the versions of one document, as `decode_revision` reads them, each with its body.
 
     Args:
-        rows: In order; a body that is `None` is that of the next version, of which the present one always has its own.
+        rows: In order. A body that is `None` is the same as that of the next version; the last row has its own.
     """
     restored, body = list[Columns](), None
     for row in reversed(rows):
@@ -112,10 +112,10 @@ def decode_date_ranges(text: str, read_instant: ReadInstant = decode_instant) ->
 
 
 def check_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> None:
-    """Return when the vectors can be stored as the model's.
+    """Return if the vectors can be stored as the model's.
 
     Raises:
-        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+        InvalidInputError: A vector does not have the model's width, or a component is not a finite number.
     """
     for passage in passages:
         if passage.vector.shape != (model.dimensions,) or not np.isfinite(passage.vector).all():
@@ -134,7 +134,7 @@ def encode_link(link: Link) -> tuple[str, str, str, str, str, str, int]:
 
 
 def decode_link(columns: Columns) -> Link:
-    """Return the link of what `encode_link` gives."""
+    """Return the link from the columns that `encode_link` returns."""
     org, source_toolset, source_id, kind, target_toolset, target_id, created_at = columns
     source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
     return Link(org, source, kind, target, decode_instant(created_at))
@@ -152,7 +152,7 @@ def encode_audit(entry: AuditEntry) -> tuple[str, int, int, str, str, str]:
 
 
 def decode_audit(columns: Columns, read_instant: ReadInstant = decode_instant) -> AuditEntry:
-    """Return the entry of what `encode_audit` gives."""
+    """Return the entry from the columns that `encode_audit` returns."""
     org, number, at, act, previous, digest = columns
     return AuditEntry(org, number, read_instant(at), decode_json(act), previous, digest)
 
@@ -170,6 +170,6 @@ def encode_metadata(record: Metadata) -> tuple[str, str, str, int | None, str]:
 
 
 def decode_metadata(columns: Columns, read_instant: ReadInstant = decode_instant) -> Metadata:
-    """Return the record of what `encode_metadata` gives."""
+    """Return the record from the columns that `encode_metadata` returns."""
     org, kind, name, due_at, value = columns
     return Metadata(MetadataKey(org, kind, name), decode_json(value), None if due_at is None else read_instant(due_at))

@@ -1,4 +1,4 @@
-"""Which moves of a store are not through: out of it while it serves, or into it."""
+"""Which moves of a store are not complete: out of it while it serves, or into it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _GO_ON_IN = "If no process moves it any more: the same refdesk migrate as before
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedMove:
-    """A move that was begun and is not through.
+    """A move that was begun and is not complete.
 
     Attributes:
-        found: Which one, and how far it is.
+        found: Which one, and its progress.
         advice: What to do.
     """
 
@@ -47,7 +47,7 @@ class UnfinishedMove:
 
 
 async def find_unfinished(reader: Reader) -> list[UnfinishedMove]:
-    """Return the moves of a store that are not through; whether a process is at them now, nothing says."""
+    """Return the moves of a store that are not complete; whether a process is working on them is not known."""
     move, records = await read_move(reader), await reader.list_metadata(KIND, org=SHARED_ORG)
     out = [move] if move is not None and move.stage == "moving" else []
     into = [(record, stage) for record in records if (stage := str(record.value["stage"])) in _STAGES]
@@ -63,7 +63,7 @@ def _name_org(record: Metadata) -> str:
 
 
 def name_store(url: str) -> str:
-    """Return the URL of a store without who opens it, and with what."""
+    """Return the URL of a store without user name and password."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}"
