@@ -2,12 +2,12 @@
 
 A word is a run of letters and digits of any script. It is compared without case, diacritics and compatibility forms,
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
-unchanged). What is recognised as another language, stretch by stretch, gives a second set of terms, by that language's
-stemmer, behind these, so that nothing depends on its being recognised: what is asked in English, or in too few words to
-tell, finds it as if it were not. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give
-overlapping pairs of characters. An emoji is a word of its own: of a joined sequence each part is one, skin tones and
-variation selectors say nothing, and a flag is its pair of letters. Nothing in a text is syntax but the double quotes
-of a question, where they bind.
+unchanged). Stretches that are recognised as another language give a second set of terms, by that language's stemmer,
+after these. Nothing depends on the language being recognised: a question in English, or with too few words to tell,
+finds the text by the first set all the same. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer,
+Burmese) give overlapping pairs of characters. An emoji is a word of its own: in a joined sequence each part is one,
+skin tones and variation selectors are ignored, and a flag is its pair of letters. Nothing in a text is syntax except
+the double quotes of a question, where they bind.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from refdesk.core.search.naming import list_identifiers
 from refdesk.model import TextQuery
 
 VERSION = 4
-"""Raised by one whenever some text gives other terms than before, so that what was indexed must be analysed anew."""
+"""Increased by one whenever some text gives different terms than before, so that indexed texts are analysed anew."""
 
 MAX_TERMS = 64
-"""A question's further terms are dropped: beyond these they change its meaning no more, only its cost."""
+"""Most terms of a question; further ones are dropped, since they hardly change its meaning, only its cost."""
 
 MAX_PHRASES = 16
-"""Quoted words beyond these phrases count as plain words."""
+"""Most phrases of a question; quoted words beyond these count as plain words."""
 
 MAX_TERM_LENGTH = 64
-"""Code points of a word that are compared; beyond them stands encoded data, not language."""
+"""Most code points of a word that are compared; anything longer is encoded data, not language."""
 
 _STOP_WORDS = """
     a an the this that these those such
@@ -56,7 +56,7 @@ _UNSPACED = (
 )
 _LETTER = rf"[\p{{L}}\p{{N}}\u3300-\u33ff--[{_UNSPACED}]]"
 _EMOJI = r"\p{Extended_Pictographic}--[\p{Emoji_Modifier}©®™‼⁉Ⓜ▪▫]"
-"""Without what is punctuation, a bullet or a mark of trade in nearly every text."""
+"""Excludes what is punctuation, a bullet or a trademark sign in nearly every text."""
 _WORD = regex.compile(
     rf"""
     [{_UNSPACED}][{_UNSPACED}\p{{M}}]*+
@@ -69,7 +69,7 @@ _WORD = regex.compile(
 _ASCII_WORD = re.compile(r"[A-Za-z](?:#|\+\+)(?!\w)|[A-Za-z0-9]++(?:'(?i:s|t|d|m|re|ve|ll)(?!\w))?", re.ASCII)
 """What `_WORD` finds in a text of ASCII alone, in a fifth of the time."""
 _WORD_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_'#+"
-"""What of ASCII a word of `_ASCII_WORD` is made of, or decides by standing beside one."""
+"""The ASCII characters that make up a word of `_ASCII_WORD`, or affect where one ends by standing beside it."""
 
 _MOST_PIECES = 1 << 15
 _BLANKS = {code: " " for code in range(128) if chr(code) not in _WORD_CHARACTERS}
@@ -86,7 +86,7 @@ _of_thread = threading.local()
 def analyse(text: str) -> list[str]:
     """Return the terms of a text in its order, repetitions and stop words included; linear in its length.
 
-    Any string will do, with control characters and lone surrogates in it: they part words.
+    Any string is accepted, even with control characters and lone surrogates: they separate words.
     """
     return list(chain.from_iterable(map(_terms.__getitem__, split(text))))
 
@@ -94,14 +94,14 @@ def analyse(text: str) -> list[str]:
 def split(text: str) -> list[str]:
     """Return the pieces of a text in its order; their terms, by `analyse_piece`, are those of the text.
 
-    What lies between blanks of ASCII repeats itself from text to text: who looks up what was made of it before need not
-    find its words again.
+    Pieces of ASCII text, the runs between blanks, recur from text to text, so callers can cache what they made of a
+    piece instead of finding its words again.
     """
     return text.translate(_BLANKS).split() if text.isascii() else _WORD.findall(text)
 
 
 def analyse_piece(piece: str) -> tuple[str, ...]:
-    """Return the terms of a piece; nothing is remembered of it as a whole."""
+    """Return the terms of a piece, without caching the piece as a whole."""
     words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
     return tuple(term for word in words for term in analyse_word(word))
 
@@ -109,8 +109,8 @@ def analyse_piece(piece: str) -> tuple[str, ...]:
 def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
     """Return the terms of a document's title and of its body, by which it is found.
 
-    They are those of `analyse`; behind them, for each stretch in another language than English, the terms of that
-    language, in their order.
+    They are those of `analyse`, followed by the terms of each stretch in a language other than English, in that
+    language, in order.
     """
     pieces = split(body)
     of_title, of_body = inflect_document(title, body, pieces)
@@ -118,12 +118,12 @@ def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
 
 
 def inflect_document(title: str, body: str, pieces: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the terms of a document's title and body in other languages than English, where it is in such, in order.
+    """Return the terms of a document's title and body in languages other than English, where it has any, in order.
 
     Args:
         title: Of the document.
         body: Of the document.
-        pieces: Those of the body, by `split`.
+        pieces: The pieces of the body, from `split`.
     """
     languages = find_languages(title, body, pieces)
     return (
@@ -140,10 +140,10 @@ def _inflect_all(text: str, stretches: Sequence[Stretch]) -> list[str]:
 def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[tuple[int, int, str]]:
     """Yield (start, end, term) for each term that `analyse` returns, in its order; offsets count code points of `text`.
 
-    With a language, other than English, its terms instead.
+    With a language other than English, the terms of that language instead.
 
-    Begins at the offset `start`, which must not lie within a word. A term that is a part of a compatibility form, such
-    as one half of a fraction sign, has the offsets of the whole.
+    Begins at the offset `start`, which must not lie within a word. A term that is part of a compatibility form, such as
+    one half of a fraction sign, has the offsets of the whole.
     """
     pattern = _ASCII_WORD if text.isascii() else _WORD
     for match in pattern.finditer(text, start):
@@ -155,7 +155,7 @@ def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[t
 
 
 def locate_first(text: str, start: int) -> tuple[int, int, str] | None:
-    """Return what `locate` yields first; the quicker way where nothing else is wanted."""
+    """Return what `locate` yields first; quicker if nothing else is wanted."""
     if not text.isascii():
         return next(locate(text, start), None)
     word = _ASCII_WORD.search(text, start)
@@ -163,10 +163,10 @@ def locate_first(text: str, start: int) -> tuple[int, int, str] | None:
 
 
 def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
-    """Return what a question asks for. Each term counts once, stop words only where nothing else remains.
+    """Return what a question asks for. Each term counts once, and stop words only if nothing else remains.
 
-    Where quotes bind, words in double quotes, straight or curly, form a phrase (a single word too) that must occur. A
-    quote without its partner, and one behind a digit (the inch sign), is just text. See `MAX_TERMS` and `MAX_PHRASES`.
+    Where quotes bind, words in double quotes, straight or curly, form a phrase (even a single word) that must occur. A
+    quote without its partner, or one after a digit (the inch sign), is just text. See `MAX_TERMS` and `MAX_PHRASES`.
     """
     phrases: dict[tuple[str, ...], None] = {}
 
@@ -187,7 +187,7 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
 
 
 def _ask_in(text: str, stretches: Sequence[Stretch]) -> list[str]:
-    """Return the terms of a question in other languages than English: as all texts give them, then those languages'."""
+    """Return the terms of a question with words in other languages: those of `analyse`, then those languages' terms."""
     plain, inflected, done = dict[str, None](), dict[str, None](), 0
     for start, end, language in (*stretches, (len(text), len(text), ENGLISH)):
         stop_words = get_stop_words(language)
@@ -208,7 +208,7 @@ def is_unspaced(word: str) -> bool:
 
 def analyse_word(word: str) -> tuple[str, ...]:
     """Return the terms of a single word."""
-    # Long runs are rarely met again: they would only fill the cache.
+    # Long runs rarely recur: they would only fill the cache.
     return _get_short_word_terms(word) if len(word) <= MAX_TERM_LENGTH else _get_new_terms(word)
 
 
@@ -227,11 +227,11 @@ Value = TypeVar("Value")
 
 
 class Pieces(dict[str, Value]):
-    """What was made of the pieces of texts that were met lately; of any other it is made when it is asked for.
+    """A cache of what was made of recently seen pieces of texts; a missing value is made when it is asked for.
 
     Args:
-        make: Makes it.
-        most: Of so many it is kept.
+        make: Makes the value of a piece.
+        most: How many values are kept.
     """
 
     def __init__(self, make: Callable[[str], Value], most: int = _MOST_PIECES) -> None:
@@ -245,7 +245,7 @@ class Pieces(dict[str, Value]):
         made = before[piece] if piece in before else self._make(piece)
         if len(piece) <= MAX_TERM_LENGTH:
             if len(self) >= self._most:
-                # What is common comes back from there; each in one step, since other threads use it too.
+                # Common pieces are taken over from there again. Each step is atomic, since other threads use it too.
                 self._before = dict(self)
                 self.clear()
             self[piece] = made

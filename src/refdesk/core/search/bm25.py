@@ -15,7 +15,7 @@ K1 = 1.2
 """How fast repetitions of a term stop counting."""
 
 B = 0.4
-"""How much a long text is held against a document, from 0 (not at all) to 1; below the usual 0.75 because support
+"""How much a long text counts against a document, from 0 (not at all) to 1; below the usual 0.75 because support
 articles, notes and announcements are short and uneven."""
 
 TITLE_WEIGHT = 2
@@ -25,7 +25,7 @@ TITLE_WEIGHT = 2
 def idf(documents: int, frequency: int) -> float:
     """Return the weight of a term that occurs in `frequency` of `documents`: above 0, higher for rarer terms.
 
-    The 1 inside the logarithm, as in Lucene, keeps a term that most documents hold from counting against them.
+    The 1 inside the logarithm, as in Lucene, keeps a term that occurs in most documents from counting against them.
     """
     return log(1.0 + (documents - frequency + 0.5) / (frequency + 0.5))
 

@@ -1,8 +1,8 @@
 """How near is near: puts the cosines of any embedding model on the scale of the packaged one.
 
-Models spread their cosines differently: one gives unrelated texts .1, another .7. So each is shown the same questions
-and passages, and two numbers of it are kept: how near what is unrelated comes at most, and how near what belongs
-together comes on average. Between models, cosines are compared by where they lie between the two.
+Models spread their cosines differently: one gives unrelated texts .1, another .7. So each is given the same questions
+and passages, and two numbers are kept: the average cosine of each question with the nearest unrelated passage, and with
+the passage that answers it. Cosines of different models are compared by where they lie between these two.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.protocols import Embedder
 
 MOST_MISSED = 1
-"""A model that puts more of the questions nearer to another's passage cannot tell what belongs together."""
+"""Most questions that may be nearer to another's passage; with more, a model cannot tell what belongs together."""
 
 PROBES = (
     (
@@ -53,22 +53,22 @@ PROBES = (
         "Leave policy. Vacation of employees is granted by their team lead, who answers within three working days.",
     ),
 )
-"""Questions, each with the passage that answers it; no other of these passages does."""
+"""Questions, each with the only one of these passages that answers it."""
 
 REFERENCE = CosineScale(unrelated=0.133, related=0.448)
-"""That of the packaged model."""
+"""The scale of the packaged model."""
 
 KNOWN: Mapping[str, CosineScale | None] = {"all-minilm-l6-v2-int8": REFERENCE, "hashing-256": None}
-"""Measured before; a test measures again. Every other model is measured where it is used."""
+"""Scales measured in advance, by model; a test measures them again. Every other model is measured where it is used."""
 
 
 async def measure(embedder: Embedder) -> CosineScale | None:
-    """Return the scale of a model's cosines, or `None` where they do not tell what belongs together.
+    """Return the scale of a model's cosines, or `None` if they do not tell what belongs together.
 
     It takes one request for the passages and one for each question.
 
     Raises:
-        EmbedderError: The model cannot be asked.
+        EmbedderError: The model could not embed them.
     """
     passages = await embedder.embed_passages([passage for _, passage in PROBES])
     questions = [await embedder.embed_query(question) for question, _ in PROBES]
@@ -76,7 +76,7 @@ async def measure(embedder: Embedder) -> CosineScale | None:
 
 
 def _summarise(cosines: Sequence[Sequence[float]]) -> CosineScale | None:
-    """Return the scale of a square table: what belongs together stands on its diagonal."""
+    """Return the scale of a square table of cosines, on whose diagonal are those of what belongs together."""
     related = [row[number] for number, row in enumerate(cosines)]
     nearest = [max(value for place, value in enumerate(row) if place != number) for number, row in enumerate(cosines)]
     if sum(own <= other for own, other in zip(related, nearest, strict=True)) > MOST_MISSED:
@@ -86,6 +86,6 @@ def _summarise(cosines: Sequence[Sequence[float]]) -> CosineScale | None:
 
 
 def to_reference(cosine: float, scale: CosineScale) -> float:
-    """Return a cosine of the model with this scale as the packaged model would give it."""
+    """Return a cosine of a model with this scale, converted to the scale of the packaged model."""
     place = (cosine - scale.unrelated) / (scale.related - scale.unrelated)
     return REFERENCE.unrelated + place * (REFERENCE.related - REFERENCE.unrelated)

@@ -1,8 +1,8 @@
 """Federated search: queries toolsets in parallel within a deadline, fuses their results, and reports coverage.
 
-Each toolset ranks by its own means, and lists are fused by ranks. Ranks alone say nothing about who knows the subject:
-the first hit of a toolset that knows nothing would rank next to the first of one that knows the answer. So a rank
-counts by the relevance of its hit, which is on one absolute scale for all.
+Each toolset ranks in its own way, and the lists are fused by ranks. Ranks alone say nothing about who knows the
+subject: the first hit of a toolset that knows nothing would rank next to the first of one that knows the answer. So a
+rank is weighted by the relevance of its hit, which is on one absolute scale for all.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SURE = 50
-"""The confidence, in percent, below which what somebody wrote is hearsay beside a source's own record."""
+"""The confidence, in percent, below which what somebody wrote counts as hearsay beside a source's own record."""
 
 _JOINTS = re.compile(r"[\s_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of asking one toolset, and after how many seconds."""
+    """The result of asking one toolset, and after how many seconds it came."""
 
     status: Status
     answer: ProviderAnswer = field(default_factory=ProviderAnswer)
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A hit in the one list. `score` is in [0, 1], comparable within one answer only."""
+    """A hit in the fused list. `score` is in [0, 1], comparable within one answer only."""
 
     toolset: str
     hit: ProviderHit
@@ -71,7 +71,7 @@ def spell(tag: str) -> tuple[str, ...]:
 
 
 async def judge(context: Context, question: Question, texts: Sequence[tuple[str, str]]) -> list[float]:
-    """Return the strength of each (title, summary) that a source found, whose own ranking has no scores to go by."""
+    """Return the strength of each (title, summary) that was found by a source whose own ranking gives no scores."""
     query, (cosines, scale) = parse_query(question.text), await _compare(context, question, texts)
     return [
         matching.judge(query, title, text, cosine, scale, is_summary=True)
@@ -82,7 +82,7 @@ async def judge(context: Context, question: Question, texts: Sequence[tuple[str,
 async def _compare(
     context: Context, question: Question, texts: Sequence[tuple[str, str]]
 ) -> tuple[list[float | None], CosineScale | None]:
-    """Return the cosine of the question with each text, nothing in their places without vectors, and their scale."""
+    """Return the cosine of the question with each text, `None` for each without vectors, and the cosines' scale."""
     base = context.knowledge_base
     asked = await base.embed_question(question.text, context.principal.org)
     if asked is None or base.semantics is None or not texts:
@@ -110,8 +110,8 @@ async def ask_all(
 ) -> dict[str, Outcome]:
     """Return the outcome of each toolset, in the order given, after `seconds` at the latest.
 
-    Who has not answered by then is cancelled and not waited for: a thread that cannot be stopped would hold up the
-    others' answers.
+    A toolset that has not answered by then is cancelled but not waited for, since a thread that cannot be stopped would
+    hold up the others' answers.
 
     Args:
         providers: By toolset.
@@ -119,7 +119,7 @@ async def ask_all(
         question: What they are asked.
         seconds: The deadline for each.
         group: Outlives the call, and stays open until what was cancelled has ended.
-        on_outcome: Called with each toolset whose outcome is known, and how many that makes.
+        on_outcome: Called with each toolset whose outcome is known, and how many outcomes that makes.
     """
     outcomes, scopes, done = dict[str, Outcome](), list["CancelScope"](), anyio.Event()
     if not providers:
@@ -148,7 +148,7 @@ async def ask_all(
 
 
 async def _ask(name: str, provider: SearchProvider, context: Context, question: Question) -> Outcome:
-    """Return what a toolset answers; whatever it raises costs its own hits only."""
+    """Return what a toolset answers; an exception that it raises costs only its own hits."""
     started = anyio.current_time()
     said = {"toolset": name, "org": context.principal.org, "agent": context.principal.agent}
     try:
@@ -177,12 +177,12 @@ def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
     """Return all hits in one order, best first; ties newest first, then in the order of the lists, then by id.
 
     The score is the reciprocal rank of a hit in its toolset's list (k = 60, 1.0 for the first) times its relevance, so
-    that all scores are low where nobody knows the subject. Hits that are more relevant than those before them share
-    their relevance: a toolset knows its own order best, and keeps it. `make eval` prints what this does beside plain
-    reciprocal ranks, and beside relevance alone.
+    that all scores are low if no toolset knows the subject. Hits that are more relevant than those before them share
+    the mean relevance with those: a toolset knows its own order best, and keeps it. `make eval` compares this with
+    plain reciprocal ranks, and with relevance alone.
 
-    The scores do not know who says it. So what its author is not `SURE` of stands behind the records of a source that
-    match as well: behind a vendor's own announcement, and behind a published article.
+    The scores do not consider who wrote a hit. So a hit of which its author is not `SURE` comes after the records of a
+    source that match as well: after a vendor's own announcement, and after a published article.
     """
     ranked: list[Ranked] = []
     for name, found in lists.items():
@@ -194,7 +194,7 @@ def rank(lists: Mapping[str, Sequence[ProviderHit]]) -> list[Ranked]:
 
 
 def _put_records_first(ranked: Sequence[Ranked]) -> list[Ranked]:
-    """Return the hits with each piece of hearsay behind the records that match as well; else in the same order."""
+    """Return the hits with hearsay moved after the records that match as well; otherwise in the same order."""
     left = Counter(_get_match(one) for one in ranked if one.hit.source is not None)
     waiting, put = dict[matching.Match, list[Ranked]](), list[Ranked]()
     for one in ranked:

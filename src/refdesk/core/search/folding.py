@@ -7,7 +7,7 @@ import unicodedata
 import regex
 
 INVISIBLE = "\u00ad\u200c\u200d\u2060"
-"""Signs within words that nobody sees."""
+"""Invisible characters within words."""
 
 _DIACRITIC = regex.compile(
     rf"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20e3\ufe0e\ufe0f\ufe20-\ufe2f{INVISIBLE}]"

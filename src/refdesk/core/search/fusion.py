@@ -15,10 +15,10 @@ from refdesk.model import Candidate, TextQuery
 Entry = TypeVar("Entry", bound=Hashable)
 
 DENSE_WEIGHT = 0.5
-"""The share of the vector's side; on the development collections anything from 0.4 to 0.6 does as well."""
+"""The weight of the vector scores; on the development collections anything from 0.4 to 0.6 works as well."""
 
 RANK_CONSTANT = 60
-"""How little the first places stand out, as in the paper."""
+"""The constant k of reciprocal ranks, as in the paper: the larger it is, the less the first places stand out."""
 
 _WORDS_TRUST = 0.3
 _TYPICAL_TERM_SCORE = 1.3
@@ -26,7 +26,7 @@ _TYPICAL_TERM_SCORE = 1.3
 
 _KNOWN_TERM_SCORE = _TYPICAL_TERM_SCORE / 2
 """Mean BM25 score of the terms asked from which on words count in full beside the vector; measured with real customers'
-first turns over skills, and with questions to a bank, where anything from 0.5 to 0.9 does as well."""
+first turns over skills, and with questions to a bank, where anything from 0.5 to 0.9 works as well."""
 
 
 def absolute(
@@ -35,15 +35,15 @@ def absolute(
     """Return the convex score of each candidate, scaled by how well the question is answered at all; order as `convex`.
 
     The scale is the `relevance` of the strongest candidate, so the best answer to a question that the collection knows
-    nothing about shows a low score and a threshold can refuse it. Measured with the local model on four collections,
-    each asked its own questions and those of the others: 0.4 lets 96 to 100 % of its own pass and refuses 84 to 97 % of
+    nothing about has a low score, and a threshold can reject it. Measured with the local model on four collections,
+    each asked its own questions and those of the others: 0.4 lets 96 to 100 % of its own pass and rejects 84 to 97 % of
     the foreign ones. Without vectors the scale is coarser: many foreign words occur somewhere in a large collection.
-    Another weight than the usual changes the order only: the best answer has the score that it would have by that one.
+    A weight other than the default changes only the order: the best answer keeps the best score by the default weight.
 
     Args:
         candidates: All of them, in any order.
         text: What was asked.
-        dense_weight: The share of the vector's side.
+        dense_weight: The weight of the vector scores.
         trust: How much vectors count, see `VectorQuery`.
     """
     words, cosines = [candidate.lexical for candidate in candidates], [candidate.cosine for candidate in candidates]
@@ -56,10 +56,10 @@ def absolute(
 
 
 def weigh_vector(candidates: Sequence[Candidate], text: TextQuery) -> float:
-    """Return the vector's share of the score where few of the words asked may be known at all.
+    """Return the weight of the vector scores for a question of whose words few may be known to the collection.
 
-    Where each text is short, the best by words may have one word of many, and not the telling one: the words of a whole
-    collection that knows little of a question count less. A candidate with every word makes them count in full.
+    Where each text is short, the best match by words may have only one word of many, and not a telling one. So words
+    count less the fewer of them the collection knows; a candidate with every word makes them count in full.
     """
     asked = len(text.terms) + sum(len(phrase) for phrase in text.phrases)
     if any(candidate.all_terms for candidate in candidates):
@@ -71,9 +71,9 @@ def weigh_vector(candidates: Sequence[Candidate], text: TextQuery) -> float:
 def relevance(candidate: Candidate, text: TextQuery, trust: float = 1.0) -> float:
     """Return how surely a document is about what was asked, in [0, 1], whatever else was found.
 
-    Its words speak for it by the mean BM25 score of the terms asked, in full where all of them occur; its vector by the
-    cosine, which words can lift by less than a third of what is missing. Without a vector, words alone decide; with one
-    that is trusted less, they decide the rest.
+    Its words count by the mean BM25 score of the terms asked, and in full if all of them occur; its vector counts by
+    the cosine, which words can raise by up to three tenths of what it lacks to 1. Without a vector, words alone decide;
+    with one that is trusted less, words decide the rest.
     """
     asked = len(text.terms) + sum(len(phrase) for phrase in text.phrases)
     return _weigh(candidate.lexical / max(1, asked), candidate.all_terms, candidate.cosine, trust)
@@ -88,16 +88,16 @@ def _weigh(mean: float, has_all: bool, cosine: float | None, trust: float = 1.0)
 
 
 def convex(lexical: Sequence[float], cosine: Sequence[float | None], dense_weight: float = DENSE_WEIGHT) -> list[float]:
-    """Return one score in [0, 1] per candidate: its two scores, each divided by the best of its side, weighted.
+    """Return one score in [0, 1] per candidate: the weighted mean of its two scores, each divided by the best such one.
 
-    A score of 0 or below adds nothing. A side on which nobody scores is left out for everybody, and a candidate without
-    a vector (`None`) is scored by the lexical list alone, so neither a pending embedding nor a query without terms
-    costs anything.
+    A score of 0 or below adds nothing. A kind of score that no candidate has is left out for all, and a candidate
+    without a vector (`None`) is scored by the lexical score alone, so neither a pending embedding nor a query without
+    terms is a disadvantage.
 
     Args:
         lexical: BM25 of each candidate, 0 where no term occurs.
         cosine: Cosine of each candidate in the same order, `None` while it has no vector.
-        dense_weight: The share of the cosine, from 0 to 1.
+        dense_weight: The weight of the cosine, from 0 to 1.
     """
     best_lexical = max(lexical, default=0.0)
     best_cosine = max((value for value in cosine if value is not None), default=0.0)
@@ -121,13 +121,13 @@ def reciprocal_rank(
 ) -> dict[Entry, float]:
     """Return a score in (0, 1] for every entry of the lists: 1.0 for one that is first wherever it could be.
 
-    The sum of `weight / (k + rank)` over the lists an entry is in, divided by the most that the lists in play for it
-    could give. An empty list is in play for nobody.
+    It is the sum of `weight / (k + rank)` over the lists an entry is in, divided by the most that the lists which could
+    contain it can give. An empty list could contain none.
 
     Args:
         lists: Entries best first, each at most once in a list.
         k: Above 0.
-        weights: One per list, above 0; equal where none are given.
+        weights: One per list, above 0; equal if none are given.
         absent: For an entry, the numbers of lists it cannot be in, such as the vector's while its embedding is pending.
     """
     weights = weights or [1.0] * len(lists)
@@ -151,7 +151,7 @@ def reciprocal_rank(
 def level(values: Sequence[float]) -> list[float]:
     """Return the values nearest to these, by least squares, that never rise from one to the next.
 
-    Source: the algorithm that pools adjacent violators; Barlow et al., "Statistical Inference under Order Restrictions"
+    Source: the pool adjacent violators algorithm; Barlow et al., "Statistical Inference under Order Restrictions"
     (1972).
     """
     pools: list[tuple[float, int]] = []

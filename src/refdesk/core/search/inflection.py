@@ -1,6 +1,6 @@
-"""Takes inflection off words of other languages than English, and compounds of German apart.
+"""Takes inflection off words of languages other than English, and splits German compounds.
 
-The terms carry their language's code, so that they never meet those that every text gives (see `analysis`).
+The terms carry their language's code, so that they never coincide with those that every text gives (see `analysis`).
 Source: the stemmers of Snowball, one for each language.
 """
 
@@ -50,10 +50,10 @@ STEMMERS: Mapping[str, str] = {
 """Snowball's name of each language's stemmer, by its ISO 639-1 code."""
 
 MARK = "."
-"""Parts the language from the stem in a term; no word holds it."""
+"""Separates the language from the stem in a term; no word contains it."""
 
 LONGEST = 48
-"""Code points of a word that a stemmer is given."""
+"""Most code points of a word that are passed to a stemmer."""
 
 LEAST_COMPOUND = 8
 _LEAST_PART = 3
@@ -69,7 +69,7 @@ _of_thread = threading.local()
 
 @lru_cache(maxsize=1 << 16)
 def inflect(word: str, language: str) -> tuple[str, ...]:
-    """Return the terms of a word in one of the languages of `STEMMERS`: its stem, then those of a compound's parts."""
+    """Return the terms of a word in a language of `STEMMERS`: its stem, then the stems of a compound's parts."""
     plain = unicodedata.normalize("NFC", word[:LONGEST].lower())
     stem = _stem(plain, language)
     if language != "de" or len(plain) < LEAST_COMPOUND or not plain.isalpha() or stem in _read_parts():
@@ -79,7 +79,7 @@ def inflect(word: str, language: str) -> tuple[str, ...]:
 
 
 def get_language(term: str) -> str | None:
-    """Return the language of a term that `inflect` returned; `None` of any other."""
+    """Return the language of a term that `inflect` returned; `None` for any other term."""
     code, mark, _ = term.partition(MARK)
     return code if mark and code in STEMMERS else None
 
@@ -100,12 +100,12 @@ def _read_parts() -> frozenset[str]:
 
 
 def _take_apart(word: str) -> tuple[str, ...]:
-    """Return the stems of both parts of a compound, of which one at least is known; none where there is no such."""
+    """Return the stems of both parts of a compound, at least one of which is known; empty if there is no such split."""
     return min(_cut(word), default=((), ()))[1]
 
 
 def _cut(word: str) -> Iterator[tuple[tuple[int, ...], tuple[str, str]]]:
-    """Yield each way to cut a word: how bad it is, less being better, and the stems of the parts."""
+    """Yield each way to cut a word: its cost, the lower the better, and the stems of the parts."""
     known, places = _read_parts(), range(_LEAST_PART, len(word) - _LEAST_PART + 1)
     stems = {end: _stem(word[:end], "de") for end in places}
     for place in places:

@@ -1,4 +1,4 @@
-"""The names of how well a hit matches; `matching` gives them, and is not imported where only the names are wanted."""
+"""The names for how well a hit matches; `matching` assigns them, and need not be imported for the names alone."""
 
 from __future__ import annotations
 

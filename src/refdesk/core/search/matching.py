@@ -1,11 +1,11 @@
 """How well a hit matches: its strength on one absolute scale for every toolset, and the name of its place on it.
 
-Scores say which hit of an answer is the best, not whether it is any good: the first of a collection that knows nothing
-of the subject has a high one. The strength looks at nothing but the question and the hit. Its words count by how many
-of those asked are there, and more in the title; its vector by the cosine, on the scale of the packaged model
-(`cosines`). Without a vector, or where cosines tell nothing, words alone decide, on the same scale. What is called by
-its exact name is there or it is not (`naming`), whatever the vector says. `make eval` prints how well it tells
-questions about the subject from others.
+Scores say which hit of an answer is the best, not whether it is any good: the first hit of a collection that knows
+nothing about the subject has a high one. The strength depends only on the question and the hit. Words count by how many
+of those asked are there, and more in the title; the vector counts by the cosine, on the scale of the packaged model
+(`cosines`). Without a vector, or if cosines tell nothing, words alone decide, on the same scale. What a question calls
+by its exact name is either there or not (`naming`), whatever the vector says. `make eval` prints how well the strength
+distinguishes questions about the subject from others.
 """
 
 from __future__ import annotations
@@ -38,34 +38,36 @@ PARTIAL = 0.33
 NOTHING_BETTER = "No result is a better match than weak: this is probably not known here."
 
 EXCERPT_CHARACTERS = 6_000
-"""More of a body than this is not looked at: long bodies would hold up everybody else."""
+"""Most of a body that is looked at: long bodies would hold up everybody else."""
 
 AROUND_PASSAGE = 1_000
-"""Characters at each side of the best passage, where one is known: what stands farther off is about something else."""
+"""Characters looked at on each side of the best passage, if one is known: text farther off is about something else."""
 
 WINDOW = 600
-"""Characters within which words stand together. In a long text some of any question stand somewhere."""
+"""Characters within which words count as standing together. In a long text, some words of any question occur
+somewhere."""
 
 _MOST_BESIDE = 2
-"""Further words of a question that asks for little but what it names."""
+"""Most further words of a question that asks for little besides what it names."""
 
 _LONGEST_EXACT = 16
-"""Terms of a question; in longer ones, such as a log or what a customer tells, codes stand that no answer has."""
+"""Most terms of a question in which codes must match; longer ones, such as a log or a customer's report, contain codes
+that no answer has."""
 
 _SUMMARY_LIFT = 0.3
-"""How much of what a summary lacks to be strong is made up for: most of what it is of is not in it."""
+"""How much of what a summary lacks to be strong is added, since most of the text that it summarises is not in it."""
 
 _WORDS_TRUST = 0.3
-"""How much of what the cosine leaves open words can make up for."""
+"""How much of what the cosine lacks to 1 words can make up for."""
 
 _USUAL_EVIDENCE = 2.3
-"""The evidence of words that counts half."""
+"""The evidence at which words count one half."""
 
 _LEAST_PART = 5
-"""Characters that are hardly ever a part of an unrelated word."""
+"""Fewest characters of a term that is looked for within words: such terms are rarely part of an unrelated word."""
 
 _USUAL_LENGTH = 500
-"""Characters of a text in which words do not yet stand by chance."""
+"""Up to how many characters the words of a text are not taken to occur by chance."""
 
 
 def judge(
@@ -85,16 +87,16 @@ def judge(
         title: Of the hit.
         body: Of the hit.
         cosine: Of its best passage; `None` where it has no vector.
-        scale: Of the model that the cosine is of; `None` where that is not known, so that the cosine tells nothing.
+        scale: Of the model that gave the cosine; `None` if it is not known, so that the cosine tells nothing.
         passage: Offsets of its best passage in the body (start, end in code points).
-        is_summary: Whether the body is no more than a summary of what was found.
+        is_summary: Whether the body is only a summary of what was found.
     """
     excerpt = _get_excerpt(body, passage)
     strength = words = _judge_words(text, title, excerpt)
     if cosine is not None and scale is not None:
         meaning = min(1.0, max(0.0, cosines.to_reference(cosine, scale)))
         strength = 1.0 - (1.0 - meaning) * (1.0 - _WORDS_TRUST * words)
-    # What nothing speaks for stays at nothing.
+    # A hit without any evidence stays at 0.
     if is_summary and 0.0 < strength < STRONG:
         strength += _SUMMARY_LIFT * (STRONG - strength)
     beside = _list_beside(text, text.identifiers)
@@ -118,18 +120,18 @@ def cover(text: TextQuery, title: str, body: str, passage: tuple[int, int] | Non
 
 
 def name(strength: float) -> Match:
-    """Return where a strength is on the scale."""
+    """Return the name of a strength's place on the scale."""
     return "strong" if strength >= STRONG else "partial" if strength >= PARTIAL else "weak"
 
 
 def get_notice(matches: Iterable[Match | None], semantic: SemanticStatus = "off") -> str | None:
-    """Return what to say first: that vectors took no part, or where there are hits, that none is better than weak."""
+    """Return what to say first: that vectors took no part, or that there are hits but none is better than weak."""
     return MISSING_MEANING.get(semantic) or (NOTHING_BETTER if set(matches) == {"weak"} else None)
 
 
 @lru_cache(maxsize=256)
 def _list_beside(text: TextQuery, identifiers: tuple[str, ...]) -> frozenset[str]:
-    """Return the words that a question asks for beside its identifiers, as every text gives them."""
+    """Return the terms of a question, without those of its identifiers and those of languages other than English."""
     asked, inflected = _read_asked(text)
     return asked - inflected - {term for each in identifiers for term in analyse(each)}
 
@@ -142,13 +144,13 @@ def _find_identifiers(identifiers: tuple[str, ...], title: str, body: str, excer
     held = {each for each in identifiers if naming.holds(text, each)}
     if text.isascii() or held.issuperset(identifiers):
         return held
-    # Other forms of digits and letters are rare, and to fold a long text is slow.
+    # Other forms of digits and letters are rare, and folding a long text is slow, so only the excerpt is folded.
     folded = fold(f"{title}\n{excerpt}")
     return held | {each for each in identifiers if naming.holds(folded, each)}
 
 
 def _has_all(text: TextQuery, beside: Set[str], held: Set[str], title: str, body: str) -> bool:
-    """Return whether a hit has all that a question asks for that is a single word, or little but what it names."""
+    """Return whether a hit has everything in a question of a single word, or of little besides what it names."""
     is_short = len(beside) <= _MOST_BESIDE if held else len(beside) == 1
     return (
         is_short and held >= set(text.identifiers) and all(occurs(each, title) or occurs(each, body) for each in beside)
@@ -156,7 +158,7 @@ def _has_all(text: TextQuery, beside: Set[str], held: Set[str], title: str, body
 
 
 def _lacks_what_is_named(text: TextQuery, held: Set[str]) -> bool:
-    """Return whether a question names by codes what it is about, and a hit has none of them."""
+    """Return whether a question names its subject by codes, and a hit has none of them."""
     if len(text.terms) > _LONGEST_EXACT:
         return False
     named = {each for each in text.identifiers if naming.is_exact(each)}
@@ -164,21 +166,24 @@ def _lacks_what_is_named(text: TextQuery, held: Set[str]) -> bool:
 
 
 def _judge_words(text: TextQuery, title: str, excerpt: str) -> float:
-    """Return what words say by themselves: their number there, times the share of them that is there.
+    """Return the strength without a vector: the number of words asked that occur, times the share of them that do.
 
-    In a long text some stand by chance, and a word of the title counts twice.
+    In a long text some occur by chance, so they count less; a word in the title counts twice.
     """
     return max(_weigh(*found, excerpt) for found in _find_words(text, title, excerpt))
 
 
 def _find_words(text: TextQuery, title: str, excerpt: str) -> Iterator[tuple[Set[str], Set[str], Set[str]]]:
-    """Yield the words that are asked for, those of them in the title, and those together in the text; by language."""
+    """Yield the terms asked, those of them in the title, and those that stand together in the text.
+
+    Terms of languages other than English are yielded apart from those of `analyse`.
+    """
     asked, inflected = _read_asked(text)
     if not inflected:
         written = _find_together(excerpt, find_terms(excerpt, asked))
         yield asked, asked.intersection(analyse(title)) | _find_parts(fold(title), asked), written
         return
-    # What is asked in another language is looked for in its forms, and as words of any language.
+    # A question in another language is matched by that language's terms, and by those that every text gives.
     titled, written = (set(terms) for terms in analyse_document(title, excerpt))
     for each in (inflected, asked - inflected):
         yield each, each & titled, _find_together(excerpt, each & written)
@@ -186,7 +191,7 @@ def _find_words(text: TextQuery, title: str, excerpt: str) -> Iterator[tuple[Set
 
 @lru_cache(maxsize=256)
 def _read_asked(text: TextQuery) -> tuple[frozenset[str], frozenset[str]]:
-    """Return all terms of a question, and those of them that are of another language than English."""
+    """Return all terms of a question, and those of them that belong to a language other than English."""
     asked = frozenset((*text.terms, *chain.from_iterable(text.phrases)))
     return asked, frozenset(filter(get_language, asked))
 
@@ -204,9 +209,9 @@ def _find_parts(title: str, terms: Iterable[str]) -> set[str]:
 
 
 def _find_together(excerpt: str, found: Set[str]) -> Set[str]:
-    """Return those of the terms found in a text that stand together within a `WINDOW`: the most there are anywhere.
+    """Return those of the terms found in a text that stand together within the `WINDOW` that contains the most.
 
-    Terms whose place is not seen at once, since they are written otherwise than their words, count as being there.
+    Terms that are not found literally, since their words are spelt differently, count as being in the window.
     """
     if len(excerpt) <= WINDOW or len(found) < 2:
         return found
@@ -222,7 +227,7 @@ def _find_together(excerpt: str, found: Set[str]) -> Set[str]:
 
 
 def _slide(places: Sequence[tuple[int, str]], most: int) -> set[str]:
-    """Return the terms of a window that holds as many as any; of `most` terms that have the places, in order."""
+    """Return the terms of the window that contains the most; `most` is how many distinct terms `places` has."""
     counts, begin, best = dict[str, int](), 0, set[str]()
     for place, term in places:
         counts[term] = counts.get(term, 0) + 1
@@ -240,14 +245,14 @@ def _slide(places: Sequence[tuple[int, str]], most: int) -> set[str]:
 
 
 def _list_places(text: str, term: str, place: int) -> Iterator[int]:
-    """Yield where a term stands in a text, from one place where it does."""
+    """Yield each place of a term in a text, beginning with the given one."""
     while place >= 0:
         yield place
         place = text.find(term, place + len(term))
 
 
 def _get_excerpt(body: str, passage: tuple[int, int] | None) -> str:
-    """Return the part of a body that is looked at: its best passage with what surrounds it, else the beginning."""
+    """Return the part of a body that is looked at: its best passage with what surrounds it, or else the beginning."""
     if passage is None:
         return body[:EXCERPT_CHARACTERS]
     start = max(0, passage[0] - AROUND_PASSAGE)

@@ -1,7 +1,7 @@
 """Chunking: splits a body into passages, the units that are embedded and retrieved.
 
 A passage is as long as an embedding model reads at once: with its title it fits a window of 256 word pieces, about 150
-to 200 English words. It ends at a paragraph, else at a sentence, else between words.
+to 200 English words. It ends with a paragraph if possible, or else with a sentence, or else between words.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from math import ceil
 import regex
 
 MAX_PIECES = 220
-"""Estimated pieces of a title and one passage together. The estimate is within a sixth of what BERT's tokenizer makes
-of English prose, mark-up and Chinese, so the window of 256 holds them."""
+"""Most pieces, as estimated, of a title and one passage together. The estimate is within a sixth of what BERT's
+tokenizer gives for English prose, mark-up and Chinese, so they fit the window of 256."""
 
 MAX_TITLE_LENGTH = 200
-"""Code points of a title that are embedded with each passage."""
+"""Most code points of a title that are embedded with each passage."""
 
 _PIECE = regex.compile(
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]|[^\W_]{1,7}|[^\s\w]|_"
 )
-"""What costs a word-piece tokenizer about one piece: a short word or part of a long one, a sign, a character of a
+"""What becomes about one piece in a word-piece tokenizer: a short word or part of a long one, a sign, a character of a
 script written without blanks."""
 
 _SENTENCE_END = regex.compile(r"""[.!?…]["'”’)\]]*\s+|[。！？｡]["'”’」』）]*\s*|\n\s*""")
@@ -33,8 +33,8 @@ _WORD_SEARCH = 30
 def split(title: str, body: str) -> list[tuple[int, int]]:
     """Return the offsets of a body's passages, (start, end) in code points, in order.
 
-    They are disjoint, leave out only blanks between them, and are of about equal length. A body without text gives the
-    one empty passage (0, 0), so that a document of a title alone is embedded too.
+    They are disjoint, leave out only blanks between them, and are of about equal length. A body without text gives a
+    single empty passage (0, 0), so that a document that has only a title is embedded too.
     """
     room = MAX_PIECES - len(_PIECE.findall(title[:MAX_TITLE_LENGTH]))
     sentences = [part for span in _get_sentences(body) for part in _cut(body, *span, room)]
@@ -57,7 +57,7 @@ def _get_sentences(body: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(body: str, start: int, end: int, room: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, end, pieces) of a sentence, or of its parts where it is longer than `room`: cut between words."""
+    """Yield (start, end, pieces) of a sentence, or of its parts, cut between words, if it is longer than `room`."""
     pieces = [match.start() for match in _PIECE.finditer(body, start, end)]
     first = 0
     while len(pieces) - first > room:
@@ -70,7 +70,7 @@ def _cut(body: str, start: int, end: int, room: int) -> Iterator[tuple[int, int,
 
 
 def _pack(body: str, sentences: list[tuple[int, int, int]], room: int) -> Iterator[tuple[int, int]]:
-    """Yield spans of whole sentences, each of at most `room` pieces and about an equal share of what is left."""
+    """Yield spans of whole sentences, each of at most `room` pieces, and of about equal length."""
     left = sum(pieces for _, _, pieces in sentences)
     share = left / max(1, ceil(left / room))
     start = end = held = 0

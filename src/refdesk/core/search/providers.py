@@ -1,6 +1,6 @@
 """Who takes part in a search over all toolsets, what they are asked, and what they answer.
 
-How they are asked is `federation`'s, which is imported when somebody asks.
+`federation`, which is imported on the first such search, decides how they are asked.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Status: TypeAlias = Literal["answered", "late", "failed", "forbidden", "left_out
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of time, both ends included, in aware instants; an end that is `None` is open."""
+    """A period of time, both ends included, in aware instants; an end that is `None` is open."""
 
     since: datetime | None = None
     until: datetime | None = None
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it leaves anything out."""
+        """Whether it excludes anything."""
         return self.since is not None or self.until is not None
 
     def covers(self, instant: datetime | None) -> bool:
-        """Return whether an instant lies in it; what has none does so only where nothing is left out."""
+        """Return whether an instant lies in it; `None` does so only if the period excludes nothing."""
         if instant is None:
             return not self.is_bounded
         return (self.since is None or self.since <= instant) and (self.until is None or instant <= self.until)
@@ -45,10 +45,11 @@ class Question:
 
     Attributes:
         text: At least one character that can be seen.
-        tags: All of them must hold, in whatever way the toolset labels things, as the caller spelt them.
-        period: When it was last changed or published.
-        limit: How many hits at most, 1 or more.
-        language: That things are to be in, where a toolset keeps languages apart: `en_US`; `None` is its own choice.
+        tags: A hit must have all of them, in whatever way the toolset labels things; as the caller spelt them.
+        period: When a hit must have been last changed or published.
+        limit: Most hits, 1 or more.
+        language: The language that hits are to be in, if a toolset keeps languages apart: `en_US`; `None` leaves it to
+            the toolset.
     """
 
     text: str
@@ -60,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HitReference:
-    """How to read something whole: an operation with its arguments, and an address where there is one."""
+    """How to read something in full: an operation with its arguments, and an address if there is one."""
 
     operation: str
     arguments: Mapping[str, object]
@@ -74,12 +75,12 @@ class ProviderHit:
     Attributes:
         snippet: At most 240 code points.
         strength: How well it matches by itself, in [0, 1], see `matching.judge`.
-        score: Its toolset's own, in [0, 1], by `fusion.absolute`; 1 where it has none.
+        score: The score that its toolset gives, in [0, 1], by `fusion.absolute`; 1 if it gives none.
         freshness: When it was last changed or published, as the toolset's period filter sees it.
-        author: The agent that wrote it, where one did.
-        source: The organisation it was taken from, where it was: then it is the record itself, no word about it.
-        confidence: How sure it is, in percent, where its toolset knows.
-        version: Which one it is, where its toolset counts them for readers.
+        author: The agent that wrote it, if one did.
+        source: The organisation it was taken from, if it was: then it is that organisation's own record.
+        confidence: How sure its author is, in percent, if its toolset records that.
+        version: Its version, if its toolset shows versions to readers.
     """
 
     id: str
@@ -96,10 +97,10 @@ class ProviderHit:
 
     @property
     def relevance(self) -> float:
-        """How surely it is about what was asked, in [0, 1]: its score, but no more than it says by itself.
+        """How surely it is about what was asked, in [0, 1]: its score, but at most its strength.
 
-        A score is scaled by the strongest of its collection, and BM25 counts a word by how rare it is there; in a small
-        collection no word is. So scores of two collections are not comparable without this.
+        A score is scaled by the strongest hit of its collection, and BM25 weights a word by how rare it is there; in a
+        small collection no word is rare. So scores of two collections would not be comparable without this.
         """
         return min(self.score, self.strength)
 
@@ -110,10 +111,10 @@ class ProviderAnswer:
 
     Attributes:
         hits: Best first by its own ranking, each id once; none of them violates a filter.
-        total: How many match in all, where it knows.
-        as_of: From when its data is, where it is a copy of something.
-        note: What to know about this answer, in one sentence; mostly nothing.
-        semantic: Whether vectors took part, and if not, why; `note` says it, too.
+        total: How many match in all, if it knows.
+        as_of: The time that its data dates from, if it is a copy of something.
+        note: What to know about this answer, in one sentence; usually empty.
+        semantic: Whether vectors took part, and if not, why; `note` says so, too.
     """
 
     hits: tuple[ProviderHit, ...] = ()
@@ -125,7 +126,7 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A toolset cannot be asked like that: it has nothing that a filter could hold. `note` says what to do."""
+    """A toolset cannot be asked this way: it has nothing that a filter could apply to. `note` says what to do."""
 
     note: str
 
@@ -135,11 +136,11 @@ class SearchProvider:
     """How a toolset takes part.
 
     Attributes:
-        operation: Its own search operation, for callers who want more of it.
-        scopes: What a caller needs for it.
-        find: Called with the context of the toolset. Filters are applied while candidates are made. It may be
+        operation: Its own search operation, for callers who want more from it.
+        scopes: The scopes that a caller needs for it.
+        find: Called with the context of the toolset. Filters are applied while candidates are collected. It may be
             cancelled at any time.
-        is_live: Whether it asks a service anew each time, and nothing of it is kept here.
+        is_live: Whether it asks a service anew each time, so that nothing of it is kept here.
     """
 
     operation: str

@@ -1,5 +1,5 @@
-"""A cache of query embeddings, so that paging, repeated and federated queries embed each query once; and of those of
-texts that sources without vectors find."""
+"""A cache of query embeddings, so that paging, repeated and federated queries embed each query once; and of embeddings
+of texts that sources without vectors find."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Key: TypeAlias = tuple[EmbeddingModel, str, str]
 
 MOST_REMEMBERED = 1000
-"""Queries of all orgs together: 1.5 MB of the packaged model's vectors."""
+"""Most queries that are cached, of all orgs together: 1.5 MB of the packaged model's vectors."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _Turn:
 class QuestionVectors:
     """Embeds queries and caches the most recent embeddings.
 
-    Each org has a cache of its own: response times reveal to nobody what another org has asked.
+    Cached vectors are used only for the same org, so that response times do not reveal what another org has asked.
     """
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
@@ -40,13 +40,13 @@ class QuestionVectors:
         self._turns: dict[Key, _Turn] = {}
 
     async def get(self, embedder: Embedder, text: str, asker: str) -> Vector:
-        """Return the question's vector. Of several who ask the same at once one embeds, the others wait for it.
+        """Return the question's vector. If several ask the same at once, one embeds it and the others wait.
 
         Args:
             asker: The org.
 
         Raises:
-            EmbedderError: It could not be embedded; the next to ask tries again.
+            EmbedderError: It could not be embedded; the next caller tries again.
         """
         key = (embedder.model, asker, text)
         if (known := self._vectors.get(key)) is not None:
@@ -62,7 +62,7 @@ class QuestionVectors:
             return vector
 
     async def get_passages(self, embedder: Embedder, texts: Sequence[str], asker: str) -> list[Vector]:
-        """Return the vectors of texts that were found elsewhere, in order; those found before are remembered likewise.
+        """Return the vectors of texts that were found elsewhere, in order; they are cached in the same way.
 
         Raises:
             EmbedderError: They could not be embedded.

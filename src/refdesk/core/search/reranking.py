@@ -1,4 +1,4 @@
-"""Re-ranking: a model that reads the question together with each of the best texts gives them another order."""
+"""Re-ranking: a model that reads the question together with each of the best texts reorders them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RERANKED = 20
-"""So many of the best are read; the others stay behind them."""
+"""How many of the best hits are read; the others stay after them."""
 
 SHARE = 0.7
-"""What the model's judgement counts beside the places that they had: more than those, so that the last can become the
-first. Not tuned, for want of a model to measure with."""
+"""The weight of the model's judgement; the rest is that of the original places. It is more than half, so that the last
+can become the first. Not tuned, for want of a model to measure with."""
 
 MOST_CHARACTERS = 1200
-"""Of a body that no vector told the best passage of."""
+"""Most characters of a body that are read if no vector tells its best passage."""
 
 Ranked = tuple["Candidate", float]
 
@@ -32,7 +32,7 @@ class Reranker(Protocol):
     """Judges how well texts answer a question."""
 
     async def judge(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return a value for each text, in order; the higher the better, and comparable within one call alone.
+        """Return a value for each text, in order; the higher the better, and comparable only within one call.
 
         Raises:
             EmbedderError: The model is missing or damaged.
@@ -44,9 +44,9 @@ class Reranker(Protocol):
 async def rerank(
     store: Store, reranker: Reranker | None, collection: Collection, question: str, ranked: Sequence[Ranked]
 ) -> Sequence[Ranked]:
-    """Return the candidates, the first of them in the order of the model; scores stay with the places.
+    """Return the candidates, the first of them in the order of the model; the scores stay in their places.
 
-    Without a model, or where it fails, which the log says, nothing changes.
+    Without a model, or if it fails, which is logged, nothing changes.
     """
     first = ranked[:RERANKED]
     if reranker is None or len(first) < 2:
@@ -63,7 +63,7 @@ async def rerank(
 
 
 def _mix(judged: Sequence[float]) -> list[float]:
-    """Return a value for each place: the judgement, spread from 0 to 1, and the place itself, spread likewise."""
+    """Return a value for each place: the weighted sum of the judgement and the place, each scaled from 0 to 1."""
     least, spread = min(judged), (max(judged) - min(judged)) or 1.0
     last = len(judged) - 1
     return [

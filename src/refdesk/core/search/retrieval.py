@@ -1,7 +1,7 @@
 """Hybrid search in one collection: retrieves candidates and returns a ranked page.
 
 Without vectors the store's own order is kept. With them, the lexical list and the vector list are fused by
-`fusion.convex` over the union of both, every candidate scored by both sides.
+`fusion.convex` over the union of both, every candidate having both scores.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from refdesk.protocols import Store
 
 NEAREST = 100
-"""How many of the nearest documents the vector list holds, whatever page is asked for."""
+"""How many of the nearest documents the vector list has, whichever page is asked for."""
 
 FUSED = 400
-"""How many of the best text matches are fused with it, whatever page is asked for; the rest follow as they are."""
+"""How many of the best text matches are fused with it, whichever page is asked for; the rest follow in their order."""
 
 NEWEST_FIRST = (SortKey("modified", descending=True), SortKey("id"))
 
@@ -36,13 +36,13 @@ class SearchRequest:
     Attributes:
         text: As the caller typed it; blank or `None` browses everything that passes `where`.
         semantic: Whether the vector list joins the lexical one.
-        order: `None` is relevance with text, newest first without. Another order sorts the text matches alone.
-        lexical_order: What relevance means where vectors take no part.
+        order: `None` is relevance with text, newest first without. Any other order sorts the text matches alone.
+        lexical_order: The order by relevance if vectors take no part.
         offset: How many hits to leave out, 0 or more.
-        limit: How many hits to return at most, 1 or more.
+        limit: Most hits to return, 1 or more.
         facets: Names of facets to count over everything that matches.
-        asker: The org that asks; that of the collection unless another is named.
-        quotes_bind: Whether words in double quotes must occur. Where no document holds them, all words are searched.
+        asker: The org that asks; by default that of the collection.
+        quotes_bind: Whether words in double quotes must occur. If no document has them, the quotes are ignored.
     """
 
     collection: Collection
@@ -63,11 +63,11 @@ class Hit:
     """A document found.
 
     Attributes:
-        score: In [0, 1], higher is better, comparable within one answer only; 0 when nothing was asked in words.
-        lexical: Its BM25 score, 0 when no word of the question occurs in it.
-        cosine: Of its best passage, or `None` when no vector took part.
+        score: In [0, 1], higher is better, comparable within one answer only; 0 if nothing was asked in words.
+        lexical: Its BM25 score, 0 if no word of the question occurs in it.
+        cosine: Of its best passage, or `None` if no vector took part.
         passage: Offsets of the best passage in the body (start, end in code points).
-        strength: How well it matches by itself, see `matching.judge`; 0 when nothing was asked in words.
+        strength: How well it matches by itself, see `matching.judge`; 0 if nothing was asked in words.
     """
 
     document: Document
@@ -84,8 +84,8 @@ class SearchResult:
 
     Attributes:
         total: How many match in all, over every page.
-        semantic: Whether vectors took part, and if they were requested and did not, why.
-        quotes_ignored: Whether quotes bind and no document holds what is in them, so that these hits do without.
+        semantic: Whether vectors took part, and if they were requested but did not, why.
+        quotes_ignored: Whether the quotes were ignored, because they bind but no document has what is in them.
     """
 
     hits: tuple[Hit, ...]
@@ -115,7 +115,7 @@ async def search(store: Store, semantics: Semantics | None, request: SearchReque
 
 
 async def _find(store: Store, request: SearchRequest, text: TextQuery | None, vector: VectorQuery | None) -> Found:
-    """Return the candidates: what holds every phrase where there are some, else the nearest beside the text matches."""
+    """Return the candidates: documents with every phrase if there are any, or else text matches and the nearest."""
     if text is not None and text.phrases and vector is not None:
         return await _find_bound(store, request, text, vector)
     found = await store.find(_find_request(request, text, vector))
@@ -123,9 +123,10 @@ async def _find(store: Store, request: SearchRequest, text: TextQuery | None, ve
 
 
 async def _find_bound(store: Store, request: SearchRequest, text: TextQuery, vector: VectorQuery) -> Found:
-    """Return what holds every phrase, with the other words or without them, scored by both sides.
+    """Return the documents that contain every phrase, with or without the other words, with both scores.
 
-    Only words tell what holds a phrase: what is near has a score of words, too, if it holds some of them elsewhere.
+    They are found by text alone: a near document may have a lexical score without containing a phrase, because some of
+    the words occur elsewhere in it.
     """
     phrases = replace(text, terms=())
     bound = await store.find(_find_request(request, phrases, None))
@@ -190,7 +191,7 @@ def _choose_order(request: SearchRequest, text: TextQuery | None, vector: Vector
 def _keep_nearest(found: Found) -> Found:
     """Leave out documents that only the vector found and that are not among the `NEAREST`.
 
-    The vector list is as long on every page then, whatever depth the page needed, so `total` and order hold still.
+    The vector list is then equally long for every page, whatever depth it needed, so `total` and order do not change.
     """
     by_cosine = sorted(found.candidates, key=lambda c: (-(c.cosine if c.cosine is not None else -2.0), c.id))
     nearest = {candidate.id for candidate in by_cosine[:NEAREST]}
@@ -202,7 +203,7 @@ def _keep_nearest(found: Found) -> Found:
 async def read_documents(
     store: Store, collection: Collection, ids: Sequence[str], found: Found | None = None
 ) -> list[Document | None]:
-    """Return one entry per id, as `Reader.get_documents` does; what came along with what was found is not read."""
+    """Return one entry per id, as `Reader.get_documents` does; documents that came with `found` are not read again."""
     known: Mapping[str, Document] = found.documents if found is not None else {}
     missing = [id for id in ids if id not in known]
     read = dict(zip(missing, await store.get_documents(collection, missing), strict=True)) if missing else {}
@@ -216,7 +217,7 @@ async def _hits(
     vector: VectorQuery | None,
     found: Found,
 ) -> tuple[Hit, ...]:
-    # What quotes bind is asked all the same, so hits are judged by all of the words.
+    # Quoted words are part of the question too, so hits are judged by all words.
     asked = parse_query(request.text) if request.text and request.text.strip() else None
     scale = vector.scale if vector is not None else None
     documents = await read_documents(store, request.collection, [candidate.id for candidate, _ in page], found)

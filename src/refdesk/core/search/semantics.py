@@ -1,8 +1,8 @@
 """Tracks the embedding model in use and the one to change to, so that a change never interrupts semantic search.
 
-The store remembers the model whose vectors are searched (the active one). When the settings want another, documents are
+The store remembers the model whose vectors are searched (the active one). When the settings name another, documents are
 embedded again in the background while questions are still embedded by the active one; once nothing is missing, the
-wanted model becomes the active one and the old vectors go.
+wanted model becomes the active one and the old vectors are removed.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SemanticStatus: TypeAlias = Literal["off", "used", "loading", "missing", "foreign", "wordless", "unavailable"]
-"""Whether vectors took part in a search, and if not, why: `missing` where nothing found has one yet, `foreign` where
-the question is in a script that the model cannot read, `wordless` where it has neither letters, digits nor emoji."""
+"""Whether vectors took part in a search, and if not, why: `missing` if nothing that was found has one yet, `foreign` if
+the question is in a script that the model cannot read, `wordless` if it has neither letters, digits nor emoji."""
 
 MISSING_MEANING: Mapping[SemanticStatus, str] = {
     "loading": "The embedding model is still loading, so these are keyword matches: search again in some seconds.",
@@ -40,20 +40,20 @@ MISSING_MEANING: Mapping[SemanticStatus, str] = {
     "wordless": "The query holds no words: say in words what you are looking for.",
     "unavailable": "Semantic search is unavailable, so these are keyword matches.",
 }
-"""What to say, by `SemanticStatus`, of an answer in which vectors took no part though they were to."""
+"""What to say, by `SemanticStatus`, about an answer in which vectors took no part although they should have."""
 
 GONE = "The model whose vectors are searched is not available: check the settings that it needs."
 
 LOAD_SECONDS = 3.0
-"""How long a search that needs it waits for a model to load, once; then keyword search must do."""
+"""How long a search that needs a model waits for it to load; after that it is answered by keywords."""
 
 QUESTION_SECONDS = 3.0
 """How long a search waits for the embedding of its question; then keyword search must do."""
 
 TRUST_OF_UNKNOWN = 0.6
-"""How much a model's vectors count in languages whose script it reads and which it does not know. Measured on two
-of them: the more they count, the better the fused order up to the weight of words; this takes most of that and leaves
-words the say."""
+"""How much a model's vectors count in languages that it does not know but whose script it reads. Measured on two of
+them: up to the weight of words, the fused order improves the more they count; this value gains most of that, while
+words still decide."""
 
 _ACTIVE = MetadataKey(SHARED_ORG, "embedding_model", "active")
 _SCALE = "cosine_scale"
@@ -137,7 +137,7 @@ class Semantics:
             ) from error
 
     async def get_active(self) -> Embedder | None:
-        """Return the embedder of the active model; the wanted one when none is active yet."""
+        """Return the embedder of the active model; the wanted one if none is active yet."""
         active = await self._read_active(self.store)
         if active is None or active == self.wanted.model:
             return self.wanted
@@ -177,7 +177,7 @@ class Semantics:
         self._has_failed = False
 
     async def measure_if_asked(self) -> None:
-        """Measure how near the model of the last query puts texts, if that was not known, and keep it for everybody."""
+        """Measure the cosine scale of the model of the last query, if it was not known, and store it for everybody."""
         embedder, self._unmeasured = self._unmeasured, None
         if embedder is None:
             return
@@ -186,11 +186,11 @@ class Semantics:
             async with self.store.transaction() as transaction:
                 await transaction.put_metadata([_write_scale(embedder.model, scale)])
         except errors.RefdeskError as error:
-            # Hits are judged by their words until it is known, and a process that may not write measures for itself.
+            # Until it is known, hits are judged by their words; a process that may not write measures for itself.
             logger.info("scale of cosines not kept", extra={"model": embedder.model.name, "reason": error.message})
 
     async def _get_scale(self, embedder: Embedder) -> CosineScale | None:
-        """Return the scale of a model's cosines; where nobody has measured it, ask for that and do without."""
+        """Return the scale of a model's cosines; if it has not been measured yet, request that and return `None`."""
         name = embedder.model.name
         if name not in self._scales:
             record = await self.store.get_metadata(_name_scale(embedder.model))

@@ -21,19 +21,19 @@ WIDTH = 240
 ELLIPSIS = "…"
 
 _NEIGHBOURHOOD = 4
-"""How many widths of text at each side of a match are looked at."""
+"""How many snippet widths of text are looked at on each side of a match."""
 
 _WORD_SLACK = 20
-"""How many code points are given up for a cut between words."""
+"""Most code points that are given up to cut between words."""
 
 _IRREGULAR = {"die": ("die", "dy"), "lie": ("lie", "ly"), "tie": ("tie", "ty"), "sky": ("sky", "ski")}
-"""How the forms of those terms begin that Snowball treats as exceptions (dying, skies)."""
+"""How the word forms of terms that Snowball treats as exceptions begin (dying, skies)."""
 
 _BEGINNING = 4
-"""Letters that the words of a stem begin with in other languages than English, nearly always."""
+"""How many letters nearly all words of a stem have in common at their beginning in languages other than English."""
 
 _MAX_LOOKS = 300
-"""After so many words that only begin like the one looked for, all are analysed in one go."""
+"""After this many words that only begin like the one looked for, all words are analysed in one go."""
 
 _EVERY_TEXT = (None,)
 """The languages of terms that every text gives."""
@@ -49,8 +49,8 @@ class _Wanted:
     Attributes:
         runs: Runs of terms, by their first term.
         longest: How many terms the longest run has.
-        beginnings: How the words may begin that begin a run.
-        languages: Those of the terms; `None` stands for the terms that every text gives.
+        beginnings: How words that begin a run may begin.
+        languages: The languages of the terms; `None` stands for the terms that every text gives.
     """
 
     runs: Mapping[str, Sequence[tuple[str, ...]]]
@@ -62,9 +62,9 @@ class _Wanted:
 def snippet(body: str, query: TextQuery, passage: tuple[int, int] | None = None, width: int = WIDTH) -> str:
     """Return at most `width` code points of a body, blanks folded, with `…` at each end that is cut.
 
-    The first match is centred: of a phrase where the query has one, else of a term. Without a match in the
-    body the snippet begins with `passage` (start, end in code points), else with the body. Graphemes stay whole, and
-    words too where that costs little.
+    The first match is centred: that of a phrase if the query has one, or else of a term. Without a match in the body
+    the snippet begins with `passage` (start, end in code points), or else with the body. Graphemes stay whole, and so
+    do words if that costs little.
     """
     start, end = _find(body, query) or _start_of(passage)
     reach = _NEIGHBOURHOOD * width
@@ -84,7 +84,7 @@ def _fold_blanks(text: str) -> str:
 
 
 def _cut(text: str, start: int, width: int, goes_before: bool, goes_on: bool) -> str:
-    """Return `width` code points of `text` from `start`, or from before it where the text ends sooner."""
+    """Return `width` code points of `text` from `start`, or from an earlier place if the text ends sooner."""
     is_cut = start > 0 or goes_before
     end = start + width - is_cut
     if end >= len(text) and not goes_on:
@@ -99,7 +99,7 @@ def _cut(text: str, start: int, width: int, goes_before: bool, goes_on: bool) ->
 
 
 def _align(text: str, start: int, end: int) -> tuple[int, int]:
-    """Move both ends inwards: to grapheme borders, and to the nearest blank where there is one close by."""
+    """Move both ends inwards: to grapheme borders, and to the nearest blank if there is one close by."""
     if start > 0 and not text[start - 1].isspace():
         blank = text.find(" ", start, start + _WORD_SLACK)
         start = blank + 1 if blank >= 0 else start
@@ -121,24 +121,24 @@ def _find(body: str, query: TextQuery) -> tuple[int, int] | None:
         return _scan(body, wanted)
     first = None
     for beginning in wanted.beginnings:
-        # What begins later than a match is not the first.
+        # A match that begins after one already found cannot be the first.
         stop = len(body) if first is None else first[0] + len(beginning)
         if match := _find_beginning(body, lowered, beginning, wanted, stop):
             first = match if first is None else min(first, match)
     if first is not None or body.isascii():
         return first
-    # Words may be there in another spelling, such as with accents: only where one looks so is each word analysed.
+    # Words may be spelt differently, such as with accents; every word is analysed only if that seems to be the case.
     folded = fold(" ".join({word for word in body.split() if not word.isascii()}))
     return _scan(body, wanted) if any(beginning in folded for beginning in wanted.beginnings) else None
 
 
 def occurs(term: str, text: str) -> bool:
-    """Return whether a term occurs in a text; of a long one no more is analysed than has to be."""
+    """Return whether a term occurs in a text; no more of a long text is analysed than necessary."""
     return _find(text, TextQuery((term,))) is not None
 
 
 def find_terms(text: str, terms: Collection[str]) -> set[str]:
-    """Return those of the terms that occur in a text; far faster than to analyse it, where it is plain English."""
+    """Return those of the terms that occur in a text; far faster than analysing it if it is plain ASCII."""
     if not text.isascii():
         return set(terms).intersection(analyse(text))
     lowered = text.lower()
@@ -150,7 +150,7 @@ def _holds(text: str, lowered: str, wanted: _Wanted) -> bool:
 
 
 def _find_beginning(body: str, lowered: str, beginning: str, wanted: _Wanted, stop: int) -> tuple[int, int] | None:
-    """Return the first run whose first word begins so, before the offset `stop`."""
+    """Return the first run whose first word has this beginning and starts before the offset `stop`."""
     start = lowered.find(beginning, 0, stop)
     looked_at = 0
     while start >= 0:
@@ -177,7 +177,7 @@ def _match_at(body: str, start: int, wanted: _Wanted) -> tuple[int, int] | None:
 
 def _is_within_word(text: str, start: int) -> bool:
     before = text[start - 1] if start else " "
-    # Nearly always a blank or a letter of English, which need no closer look.
+    # It is nearly always a blank or an English letter, which need no closer look.
     return before not in " \n" and ("a" <= before <= "z" or _IN_WORD.search(text, max(0, start - 2), start) is not None)
 
 
@@ -193,7 +193,7 @@ def _scan_in(body: str, wanted: _Wanted, language: str | None) -> tuple[int, int
 
 
 def _match(located: Sequence[tuple[int, int, str]], index: int, wanted: _Wanted) -> tuple[int, int] | None:
-    """Return (start, end) of the run that begins with the term numbered `index`, where one does."""
+    """Return (start, end) of the run that begins with the term numbered `index`, if there is one."""
     if index >= len(located):
         return None
     for run in wanted.runs.get(located[index][2], ()):
@@ -205,7 +205,7 @@ def _match(located: Sequence[tuple[int, int, str]], index: int, wanted: _Wanted)
 
 @lru_cache(maxsize=256)
 def _prepare(query: TextQuery) -> _Wanted:
-    """Return what a question looks for: its phrases, without any its terms."""
+    """Return what a question looks for: its phrases or, if it has none, its terms."""
     return _gather(query.phrases or [(term,) for term in query.terms])
 
 
@@ -225,9 +225,9 @@ def _gather(every: Sequence[tuple[str, ...]]) -> _Wanted:
 
 
 def get_beginnings(term: str) -> tuple[str, ...]:
-    """Return how the words begin, in lower case, that are stemmed to `term`.
+    """Return how words that are stemmed to `term` begin, in lower case.
 
-    Snowball only takes letters off the end, but for an e that it adds, a y that it turns to i, and -bility.
+    Snowball only takes letters off the end, except that it may add an e, turn a y into an i, or change -bility.
     """
     if get_language(term):
         stem = term.partition(MARK)[2]

@@ -1,7 +1,7 @@
-"""Recognises the language of a text by its function words, and of a short one by its letters too.
+"""Recognises the language of a text by its function words, and that of a short text also by its letters.
 
-A wrong answer does little harm: what it decides only adds terms to those that every text gives. Still English must not
-be taken for another language, so whatever is in doubt is `None`, which is treated like English.
+A wrong answer does little harm: it only adds terms to those that every text gives. Still, English must not be taken for
+another language, so the answer in case of doubt is `None`, which is treated like English.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from refdesk.core.search.languages.function_words import FUNCTION_WORDS
 ENGLISH = "en"
 
 MOST_CHARACTERS = 240
-"""Of a text are looked at, from its beginning, which is as telling as the rest."""
+"""How much of the beginning of a text is looked at; the rest would tell no more."""
 
 FEW_WORDS = 16
-"""Up to so many, letters are looked at, too."""
+"""Up to how many words letters are looked at, too."""
 
 _ENGLISH = """
     the of and to in is for that with on as are by this be or an at from can it if not you your which will when has have
@@ -39,39 +39,40 @@ _NON_LATIN = regex.compile(r"[\p{L}--\p{Latin}]", regex.VERSION1)
 
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _UNSPACED_SHARE = 8
-"""From one in so many characters on, a text is in a language without inflection to take off, whatever else is in it."""
+"""If more than one in this many characters is of a script written without blanks, the text is taken to be in a language
+without inflection, whatever else is in it."""
 
 _LEAST_EVIDENCE = 0.9
-"""About one word that no other language has."""
+"""Least evidence: about one word that no other language has."""
 
 _LEAST_SHARE = 0.05
-"""Of the words looked at, so much must be evidence: function words are a third of every running text, but shared ones
+"""Least evidence as a share of the words looked at: function words are a third of every running text, but shared ones
 count less."""
 
 _LEAD = 1.5
-"""By how much the evidence must exceed that of the next, and of English."""
+"""How many times the evidence of its rival a language must have: of English or, for English, of the next best."""
 
 _SURE = 1.5
-"""With so much evidence, few words need no look at their letters."""
+"""The evidence from which on, if it is for English, the letters of few words need not be looked at."""
 
 _REMEMBERED = 400
-"""Characters of a text whose language is remembered."""
+"""Most characters of a text whose language is cached."""
 
 _LETTERS_WEIGH = 0.09
-"""What a natural logarithm of the letters' likelihood counts beside a word."""
+"""The weight of one natural logarithm of the letters' likelihood, relative to a word."""
 
 _LEAST_LETTERS = 1.5
 _LEAD_OF_LETTERS = 1.4
-"""What letters alone must come to, and by how much more than English: much English is of Latin and French descent."""
+"""The least evidence by letters alone, and its lead over English, much of which is of Latin and French descent."""
 
 
 def recognise(text: str) -> str | None:
-    """Return the ISO 639-1 code of the language a text is in, `None` where none of `LANGUAGES` stands out."""
+    """Return the ISO 639-1 code of the language of a text, or `None` if none of `LANGUAGES` stands out."""
     return _recognise_again(text) if len(text) <= _REMEMBERED else _recognise(text)
 
 
 def recognise_document(title: str, body: str) -> str | None:
-    """Return the language of a document likewise."""
+    """Return the language of a document in the same way."""
     return _recognise(f"{title[:MOST_CHARACTERS]}\n{body[:MOST_CHARACTERS]}")
 
 
@@ -93,12 +94,12 @@ def _recognise(text: str) -> str | None:
 
 
 def recognise_by_words(text: str, least: float, expected: str | None) -> str | None:
-    """Return the language of a few sentences by their function words, likewise.
+    """Return the language of a few sentences in the same way, but by their function words only.
 
     Args:
-        text: Of which the first `MOST_CHARACTERS` are looked at.
-        least: The evidence for another language than the one expected.
-        expected: The language of the preceding ones.
+        text: The sentences; the first `MOST_CHARACTERS` are looked at.
+        least: The least evidence for a language other than the expected one.
+        expected: The language of the preceding sentences.
     """
     head = text[:MOST_CHARACTERS].lower()
     words = list(dict.fromkeys(_find_words(head)))
@@ -108,17 +109,17 @@ def recognise_by_words(text: str, least: float, expected: str | None) -> str | N
 
 
 def _find_words(text: str) -> Iterable[str]:
-    """Return the runs of letters, without those that have a digit or an underscore beside them."""
-    # In ASCII this is what the pattern finds, in half of the time.
+    """Return the runs of letters, except those next to a digit or an underscore."""
+    # For ASCII this finds the same as the pattern, in half the time.
     return filter(str.isalpha, text.translate(_BLANKS).split()) if text.isascii() else _WORD.findall(text)
 
 
 _recognise_again = lru_cache(maxsize=1 << 10)(_recognise)
-"""Searching asks several times for the language of one question."""
+"""A cached `_recognise`: a search asks several times for the language of the same question."""
 
 
 def _choose(evidence: Mapping[str, float], least: float, lead: float) -> str | None:
-    """Return the language with the most evidence where that is enough, and enough more than for English."""
+    """Return the language with the most evidence if that is enough, and exceeds that of its rival by enough."""
     language, most = max(evidence.items(), key=itemgetter(1), default=("", 0.0))
     others = max((each for one, each in evidence.items() if one != language), default=0.0)
     rival = others if language == ENGLISH else evidence.get(ENGLISH, 0.0)
@@ -126,7 +127,7 @@ def _choose(evidence: Mapping[str, float], least: float, lead: float) -> str | N
 
 
 def get_stop_words(language: str) -> frozenset[str]:
-    """Return the function words of a language in lower case; none of one that is not among `LANGUAGES`."""
+    """Return the function words of a language in lower case; empty for English and for unknown languages."""
     return _read_stop_words().get(language, frozenset())
 
 
@@ -136,7 +137,7 @@ def _read_stop_words() -> Mapping[str, frozenset[str]]:
 
 
 LANGUAGES = (ENGLISH, *sorted(FUNCTION_WORDS))
-"""Those that are told apart."""
+"""The languages that are distinguished."""
 
 
 def _weigh_words(words: Sequence[str]) -> dict[str, float]:
@@ -148,9 +149,9 @@ def _weigh_words(words: Sequence[str]) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def get_markers() -> Mapping[str, tuple[tuple[str, float], ...]]:
-    """Return for each function word whose it is, and how much it says for each: the less, the more have it.
+    """Return, for each function word, its languages and its weight for each: the lower, the more languages have it.
 
-    A single letter says a third of that: in tables and lists it stands for itself.
+    A single letter has a third of that weight: in tables and lists it often stands for itself.
     """
     owners: defaultdict[str, list[str]] = defaultdict(list)
     for language, words in {ENGLISH: frozenset(_ENGLISH.split()), **_read_stop_words()}.items():
@@ -161,7 +162,7 @@ def get_markers() -> Mapping[str, tuple[tuple[str, float], ...]]:
 
 
 def _weigh_letters(words: Sequence[str]) -> dict[str, float]:
-    """Return the logarithm of how much likelier the words' runs of three letters are in each language than in all."""
+    """Return, for each language, the log of how much likelier the words' trigrams are in it than in all languages."""
     languages, table = _read_trigrams()
     padded = [f" {word} " for word in words]
     runs = (word[start : start + 3] for word in padded for start in range(len(word) - 2))
@@ -172,13 +173,13 @@ def _weigh_letters(words: Sequence[str]) -> dict[str, float]:
 
 
 STEPS = 8
-"""Of a natural logarithm, in which the table counts."""
+"""The unit of the table: how many steps make a natural logarithm of 1."""
 
 _ZERO = 12
-"""The digit that stands for nothing said; each digit more or less is two steps."""
+"""The digit that means neither for nor against; each digit more or less is two steps."""
 
 _LANE, _LANE_MASK = 16, 0xFFFF
-"""Bits of a language in the number of a row: all of its languages are added in one go."""
+"""The bits of each language in the number of a row, so that the values of all languages are added in one go."""
 
 
 @lru_cache(maxsize=1)

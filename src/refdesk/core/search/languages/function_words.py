@@ -1,6 +1,6 @@
-"""The function words of each language: too common to discriminate between documents, and so what tells languages apart.
+"""The function words of each language: too common to discriminate between documents, but they tell languages apart.
 
-Question words and forms of address are among them, as in questions they say nothing of what is looked for.
+Question words and forms of address are among them, since in questions they say nothing about what is looked for.
 """
 
 from __future__ import annotations

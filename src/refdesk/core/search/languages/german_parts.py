@@ -1,4 +1,4 @@
-"""Words of which German makes compounds most: with one of them known, the rest of a compound is known, too."""
+"""The words that are most frequent in German compounds: once one of them is recognised, the rest is known, too."""
 
 PARTS = """
 abbild abend abfall abfrage abgabe abgas ablauf ablehnung abonnement abrechnung absatz abschluss abschnitt absicherung

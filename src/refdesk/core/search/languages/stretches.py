@@ -1,7 +1,7 @@
-"""Parts a text into stretches of one language each: manuals are half translated, and tickets quote what a program says.
+"""Splits a text into stretches of one language each: manuals are half translated, and tickets quote program output.
 
-A text of less than a stretch is in one language. Of a longer one that begins in English, or tells no language there,
-the rest is looked at only where it holds some function words of another: nearly all texts hold none.
+A text shorter than a stretch is in one language. If a longer one begins in English, or in no language that can be
+recognised, the rest is looked at only if it has some function words of another language: nearly all texts have none.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from refdesk.core.search.languages import (
 )
 
 Stretch: TypeAlias = tuple[int, int, str]
-"""Where it begins and ends, in code points, and its language other than English."""
+"""Where it begins and ends, in code points, and its language, which is not English."""
 
 _STRETCH = regex.compile(
     r".{60,240}?(?:[.!?…]\s*\n|\n\s*\n)|.{120,240}?(?:\n|[.!?:;…]\s)|.{1,240}(?:\s|$)|.{1,240}", regex.DOTALL
 )
-"""Some two hundred characters, to the end of a paragraph, else of a line or sentence, where there is one."""
+"""Some two hundred characters, up to the end of a paragraph if possible, or else of a line or sentence."""
 
 _FEWEST_SIGNS = 4
-"""So many different function words of one other language make a text worth looking at: a stretch in it holds twice as
-many, and English with its foreign names hardly ever three."""
+"""How many different function words of one other language make a text worth looking at: a stretch in that language has
+twice as many, and English with foreign names hardly ever three."""
 
 _LEAST = 2.0
-"""Evidence that a stretch must give for another language than that of the preceding one."""
+"""Least evidence of a stretch for a language other than that of the preceding one."""
 
 
 class Languages(NamedTuple):
-    """In what a document is written where that is not English: its title, and stretches of its body in their order."""
+    """The languages of a document where it is not in English: of its title, and of stretches of its body in order."""
 
     of_title: str | None
     of_body: Sequence[Stretch]
@@ -51,12 +51,13 @@ _NONE = Languages(None, ())
 
 
 def find_languages(title: str, body: str, pieces: Sequence[str]) -> Languages:
-    """Return where a document is in another language than English.
+    """Return where a document is in a language other than English.
 
     Args:
-        title: Of the document; it is in the language that the text begins in, else in that of most of the body.
+        title: Of the document; taken to be in the language in which the text begins, or else in that of most of the
+            body.
         body: Of the document.
-        pieces: Words of the body, at least those that stand between blanks.
+        pieces: Words of the body, at least those between blanks.
     """
     first = recognise_document(title, body)
     other = None if first == ENGLISH else first
@@ -67,7 +68,7 @@ def find_languages(title: str, body: str, pieces: Sequence[str]) -> Languages:
 
 
 def find_stretches(text: str) -> Sequence[Stretch]:
-    """Return where a question is in another language than English."""
+    """Return where a question is in a language other than English."""
     first = recognise(text)
     if first in (None, ENGLISH) and (len(text) <= MOST_CHARACTERS or not _holds_another(text.split())):
         return ()
@@ -90,7 +91,7 @@ def _read_signs() -> frozenset[str]:
 
 
 def _find(text: str, first: str | None) -> list[Stretch]:
-    """Return the stretches of a text that begins in a language; neighbours in one language are one."""
+    """Return the stretches of a text that begins in the language `first`; neighbours in one language are merged."""
     if len(text) <= MOST_CHARACTERS:
         return [(0, len(text), first)] if text and first else []
     found: list[Stretch] = []
@@ -102,7 +103,7 @@ def _find(text: str, first: str | None) -> list[Stretch]:
 
 
 def _recognise_each(text: str, before: str | None) -> Iterator[tuple[int, int, str | None]]:
-    """Yield each stretch with its language; one that tells none is in that of the preceding one."""
+    """Yield each stretch with its language; an unrecognised one takes the language of the preceding one."""
     for match in _STRETCH.finditer(text):
         before = recognise_by_words(match[0], _LEAST, before) or before
         yield *match.span(), before
