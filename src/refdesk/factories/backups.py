@@ -1,7 +1,7 @@
-"""The files that the settings keep stores in: backing them up, putting backups back, looking through them.
+"""The files in which the settings keep stores: backing them up, restoring backups, checking them.
 
-A store that was moved while it served is where it was moved to, whatever the settings say still: that one is backed up
-and looked through.
+A store that was moved while it served is where it was moved to, even if the settings still name the old place: the new
+file is backed up and checked.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ _MOST_MOVES = 16
 
 
 def list_files(settings: Settings) -> dict[str, Path]:
-    """Return the file of the store under the empty name, and those of toolsets that are kept apart under theirs.
+    """Return the file of the store under the empty name, and those of toolsets kept apart under the toolset's name.
 
     Raises:
-        ConfigurationError: One of them is on a server, or nowhere.
+        ConfigurationError: One of the stores is not in a file, but on a server or in memory.
     """
     return {name: file for name, (file, _) in _list_named(settings).items()}
 
 
 def follow_files(settings: Settings) -> dict[str, Path]:
-    """Return the same where the stores are now; those that were moved are in other files. Blocks; opens the files.
+    """Return the same for where the stores are now: moved ones are in other files. Blocks; opens the files.
 
     Raises:
-        ConfigurationError: As in `list_files`, or one was moved to a server.
+        ConfigurationError: As in `list_files`, or a store was moved to a server.
     """
     return {name: _follow(file, variable) for name, (file, variable) in _list_named(settings).items()}
 
 
 def _list_named(settings: Settings) -> dict[str, tuple[Path, str]]:
-    """Return the files with the settings that name them."""
+    """Return the files, each with the setting that names it."""
     urls = {"": (settings.store_url, "REFDESK_STORE"), **choose_own_stores(settings, list_names())}
     files: dict[str, tuple[Path, str]] = {}
     for name, (url, variable) in urls.items():
@@ -93,7 +93,7 @@ def _follow(file: Path, variable: str) -> Path:
 def make_backup(settings: Settings, target: Path, *, replaces: bool = False) -> Made:
     """Make a backup of all files; blocks. Errors as in `follow_files` and `refdesk.stores.sqlite.backups.make_backup`.
 
-    Each call looks anew where the stores are.
+    Each call looks up anew where the stores are.
     """
     from refdesk.core.background.backups import Made
     from refdesk.stores.sqlite import backups
@@ -106,9 +106,9 @@ def make_backup(settings: Settings, target: Path, *, replaces: bool = False) -> 
 
 
 def is_own(settings: Settings, path: Path) -> bool:
-    """Return whether a scheduled backup is of the store that is backed up now, or what is left of one is nobody's.
+    """Return whether a backup is of the store backed up now, or a leftover of one belongs to no running process.
 
-    Those of before a move or a restore are of another store. Blocks; errors as in `follow_files`.
+    Backups from before a move or a restore are of another store. Blocks; errors as in `follow_files`.
     """
     from refdesk.stores.sqlite import backups
 
@@ -116,7 +116,7 @@ def is_own(settings: Settings, path: Path) -> bool:
 
 
 async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool) -> Made:
-    """Make a backup and put on record that it was made, where that can be; errors as in `make_backup`.
+    """Make a backup and, if the store can be written, put on record that it was made; errors as in `make_backup`.
 
     Raises:
         ConfigurationError: There is no store yet.
@@ -131,11 +131,11 @@ async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool
     there = [path for path in files.values() if await anyio.Path(path).is_file()]
     if files[""] not in there:
         raise errors.ConfigurationError("There is no store yet, so there is nothing to back up.")
-    # The file that a store was moved out of says where it went, and must not be a store again.
+    # The file that a store was moved out of says where it went, and must not be overwritten with a store.
     check_target(target, [*files.values(), *list_files(settings).values()], replaces=replaces)
     async with AsyncExitStack() as stack:
-        # Whoever opens a file judges whether it is whole.
-        # One that is moved meanwhile has it on record where it is then.
+        # Opening a file checks whether it is intact.
+        # A store that is moved meanwhile has the backup on record where it is then.
         opened = [follow(open_store(path), lambda url: choose_store(url)()) for path in there]
         stores = [await stack.enter_async_context(each) for each in opened]
         made = await anyio.to_thread.run_sync(lambda: make_backup(settings, target, replaces=replaces))
@@ -146,7 +146,7 @@ async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool
 
 
 async def restore_backup(settings: Settings, source: Path, actor: Actor, as_is: bool) -> list[Restored]:
-    """Put a backup in the place of all files; errors as in `list_files` and `refdesk.stores.sqlite.restoring`."""
+    """Restore a backup in place of all files; errors as in `list_files` and `refdesk.stores.sqlite.restoring`."""
     from refdesk.core.clock import SystemClock
     from refdesk.stores.sqlite import restoring
 
@@ -154,7 +154,7 @@ async def restore_backup(settings: Settings, source: Path, actor: Actor, as_is: 
 
 
 def follow_history(source: str, target: str) -> None:
-    """Let backups of the store at one URL count as earlier ones of that at another, where both are files; blocks."""
+    """Let backups of the store at `source` count as earlier ones of that at `target`, if both are files; blocks."""
     from refdesk.stores.sqlite import erasures
 
     old, new = find_file(source), find_file(target)
@@ -163,7 +163,7 @@ def follow_history(source: str, target: str) -> None:
 
 
 def list_faults(settings: Settings) -> dict[str, list[str]]:
-    """Return what is wrong with each of the files that are there, whether or not they open as stores; blocks.
+    """Return what is wrong with each of the files that exist, whether or not they open as stores; blocks.
 
     Errors as in `follow_files`.
     """
@@ -173,10 +173,10 @@ def list_faults(settings: Settings) -> dict[str, list[str]]:
 
 
 def require_sound(settings: Settings) -> None:
-    """Return when the files are sound, or the stores not in files; blocks.
+    """Return if the files are sound, or if the stores are not in files; blocks.
 
     Raises:
-        StoreError: One is damaged: what is read of it may not be all of it.
+        StoreError: One is damaged, so that reading it may not give everything.
     """
     try:
         faults = list_faults(settings)
@@ -190,7 +190,7 @@ def require_sound(settings: Settings) -> None:
 
 
 def choose_schedule(settings: Settings) -> Schedule | None:
-    """Return when backups are to be made, or `None` when the settings ask for none."""
+    """Return the schedule of backups, or `None` if the settings ask for none."""
     if settings.backup_every is None:
         return None
     from refdesk.core.background.backups import Schedule
@@ -200,7 +200,7 @@ def choose_schedule(settings: Settings) -> Schedule | None:
 
 
 async def keep_backups(settings: Settings, base: Base) -> None:
-    """Make backups whenever one is due, until cancelled; return at once where there is no file to back up."""
+    """Make backups whenever one is due, until cancelled; return at once if there is no file to back up."""
     from refdesk.core.background.backups import BackupKeeper
 
     schedule = choose_schedule(settings)
@@ -215,10 +215,10 @@ async def keep_backups(settings: Settings, base: Base) -> None:
 
 
 async def look_at_backups(settings: Settings, base: Base, since: datetime) -> tuple[BackupStatus, str | None]:
-    """Return what is known of the backups of a desk, and what is wrong with those that the settings ask for.
+    """Return what is known about the backups of a desk, and what is wrong with those that the settings ask for.
 
     Args:
-        since: When somebody began to look after them.
+        since: When this process began to look after them.
 
     Raises:
         StoreError: The store failed.

@@ -1,4 +1,4 @@
-"""Opens what a desk works with, as the settings choose it: its stores, and what searches and embeds in each."""
+"""Opens what a desk works with, as the settings select it: its stores, and what searches and embeds in each."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Base:
     Attributes:
         queue: Announces new work to workers.
         apart: The same for each toolset that is kept in a store of its own.
-        syncing: The toolsets that this process syncs right now, and how far each is once that is known.
-        synced: When those that are kept current were last synced, as far as that is known.
+        syncing: The toolsets that this process is syncing right now, each with its progress once that is known.
+        synced: When the toolsets that are kept current were last synced, as far as that is known.
     """
 
     knowledge_base: KnowledgeBase
@@ -52,11 +52,11 @@ class Base:
     synced: dict[str, datetime] = field(default_factory=dict[str, "datetime"])
 
     def of(self, toolset: str) -> Base:
-        """Return what a toolset is kept in."""
+        """Return the base of the store in which a toolset is kept."""
         return self.apart.get(toolset, self)
 
     def each(self) -> tuple[Base, ...]:
-        """Return one for every store."""
+        """Return the base of every store."""
         return (self, *self.apart.values())
 
 
@@ -67,20 +67,20 @@ def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer 
     """Return what opens the stores of these toolsets; no store is opened yet.
 
     Raises:
-        ConfigurationError: A setting names what there is not, or a file of keys that cannot be used.
+        ConfigurationError: A setting names something that does not exist, or a key file that cannot be used.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
     open_store = choose_followed(settings.store_url, read=settings.store_read_urls)
     own = choose_own_stores(settings, [toolset.name for toolset in toolsets])
     apart = {name: choose_followed(url, variable) for name, (url, variable) in own.items()}
     check_coordination(settings)
-    # Read here: who starts with a file that cannot be read is to hear of it before anybody is served.
+    # Read here, so that a file that cannot be read is reported at the start, before anybody is served.
     keys_file = open_key_file(settings)
     return lambda: _open_base(settings, open_store, apart, tracer, keys_file)
 
 
 def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Callable[[Embedder], Embedder]]:
-    """Return what makes the work of stores and embedders show in traces."""
+    """Return what makes the work of stores and embedders appear in traces."""
     if tracer is None:
         return lambda store: store, lambda embedder: embedder
     from refdesk.telemetry.watching import watch_embedder, watch_store
@@ -89,10 +89,10 @@ def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Ca
 
 
 def open_key_file(settings: Settings) -> KeyFile | None:
-    """Return the keys that a file lists; `None` where the settings name no such file.
+    """Return the keys that a file lists; `None` if the settings name no such file.
 
     Raises:
-        ConfigurationError: It cannot be read, or a line of it is none.
+        ConfigurationError: It cannot be read, or a line of it is not a key.
     """
     if settings.keys_file is None:
         return None
@@ -102,12 +102,12 @@ def open_key_file(settings: Settings) -> KeyFile | None:
 
 
 def check_opening(settings: Settings) -> None:
-    """Return when nothing in how the settings are written keeps the stores, the queue and the embedder from opening.
+    """Return if the settings are written such that the stores, the queue and the embedder can be opened.
 
-    Other than `choose_base` it imports what parses them, where they name a server.
+    Unlike `choose_base`, it imports what parses addresses, if they name a server.
 
     Raises:
-        ConfigurationError: An address is malformed, a key is missing, or a file of keys cannot be used.
+        ConfigurationError: An address is malformed, a key is missing, or a key file cannot be used.
     """
     open_key_file(settings)
     check_addresses(settings.redis, [settings.store_url, *(url for url, _ in _list_own_stores(settings))])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Contexts:
     """Makes the contexts of one call.
 
-    Functions that name each other would do, but stay when the call has ended: the garbage collector would have to find
-    those of each call, and all calls stand still for it.
+    Functions that refer to each other would do, but would remain after the call has ended: the garbage collector would
+    have to find those of each call, and all calls stand still meanwhile.
 
     Attributes:
         watch: Puts on record what handlers write.
@@ -48,7 +48,7 @@ class Contexts:
         return Context(self.principal, base, self.get, report, self.get_bases, asked_at, get_upkeep)
 
     def get_bases(self) -> Bases:
-        """Return what is kept in any store."""
+        """Return the contents of every store."""
         from refdesk.core.keeping.acts import MAIN  # not at the start
 
         own = choose_own_stores(self.settings, list_names())

@@ -57,7 +57,7 @@ def _choose_local(settings: Settings, name: str) -> AnyEmbedder:
 
 
 def choose_reranker(settings: Settings) -> InstalledReranker | None:
-    """Return the re-ranker that was installed and is used, not loaded yet; mostly none."""
+    """Return the re-ranker that was installed and is in use, not loaded yet; usually there is none."""
     from refdesk.embedders.local.installed.manifest import find_reranker
 
     manifest = find_reranker(settings.home)

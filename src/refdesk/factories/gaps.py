@@ -1,4 +1,4 @@
-"""What keeps the questions without an answer, as the settings want it."""
+"""Builds what keeps the questions without an answer, according to the settings."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ PARTS = (
     *(f"refdesk.{name}" for name in ("kit.mask_patterns", "kit.personal_names", "playbooks", "kit.masking")),
     "refdesk.gaps.keeping",
 )
-"""What is imported for it, part by part: after the start, when nobody calls."""
+"""The modules that it needs, which are imported one by one after the start, when nobody calls."""
 
 TOOLSET = "gaps"
 LOOKED_AT = 5
-"""Hits of each toolset that are judged again."""
+"""Most hits of each toolset that are judged again."""
 
 
 def choose_waiting(settings: Settings, toolsets: Sequence[Toolset]) -> Waiting | None:
-    """Return where questions without an answer wait to be grouped; `None` where none are kept."""
+    """Return where questions without an answer wait to be grouped; `None` if none are kept."""
     if TOOLSET not in (each.name for each in toolsets) or settings.read_only or _choose_bounds(settings) is None:
         return None
     return Waiting()
@@ -54,14 +54,14 @@ def choose_keeper(
     live: Collection[str],
     get_context: GetContext,
 ) -> Keeper:
-    """Return what groups the questions that wait, in the main store.
+    """Return what groups the waiting questions, in the main store.
 
     Args:
         settings: They say how long and how many are kept.
         base: The main one.
         waiting: The questions.
         toolsets: Those that are served.
-        live: Those of them that are asked outside, which is not done again for this.
+        live: Those of them that ask an outside service, and so are not asked again for this.
         get_context: Returns what a toolset's handlers get for a caller.
     """
     from refdesk.core.reading_scopes import find_reading_scopes
@@ -94,7 +94,7 @@ def choose_keeper(
 
 
 async def _load_model(base: KnowledgeBase) -> None:
-    """Let questions be judged with vectors, whether or not the model was loaded before."""
+    """Load the active model if necessary, so that questions are judged with vectors."""
     embedder = await base.semantics.get_active() if base.semantics is not None else None
     if embedder is not None and not embedder.is_ready:
         try:

@@ -1,4 +1,4 @@
-"""What finds impacts: of which toolsets' announcements, on which toolsets' documents."""
+"""Builds what finds impacts: of which toolsets' announcements, on which toolsets' documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PARTS = tuple(
     f"refdesk.impact.{name}"
     for name in ("wording", "subjects", "changes", "change_reading", "quantities", "comparing", "examining")
 )
-"""What is imported for it, part by part: after the start, when nobody calls."""
+"""The modules that it needs, which are imported one by one after the start, when nobody calls."""
 
 
 def choose_examiner(get_store: Callable[[str], Store], also: Also | None = None) -> Examiner:
-    """Return what finds impacts in all stores; `get_store` returns a toolset's. For `also` see `Examiner`."""
+    """Return what finds impacts in all stores; `get_store` returns a toolset's store. For `also` see `Examiner`."""
     from refdesk.core.clock import SystemClock
     from refdesk.impact.examining import Examiner
 
@@ -35,7 +35,7 @@ def choose_examiner(get_store: Callable[[str], Store], also: Also | None = None)
 
 
 def choose_note() -> Callable[[Document], Metadata | None]:
-    """Return what notes of an embedded document that it is to be examined."""
+    """Return a function that makes the note that an embedded document is to be examined."""
     names = frozenset(each.name for each in find_descriptors() if each.announces is not None or each.relies)
 
     def make_note(document: Document) -> Metadata | None:

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     OpenModel: TypeAlias = Callable[[], AbstractAsyncContextManager[AnyHosted]]
 
 _API_VERSION = "/v1beta"
-"""Google's SDK adds it by itself; the setting has it, because the embedder's addresses do."""
+"""Google's SDK adds it itself; the setting contains it because the embedder's addresses do."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostedModel:
-    """A model that words what rules induce. Its client lives for one answer: it is made when it is asked, then closed.
+    """A model that words what rules induce. Its client exists for one answer: it is made for a request, then closed.
 
     Attributes:
-        name: As the model itself says it.
+        name: The same as that of the model itself.
         open_model: Imports and makes the client; may take seconds, so it runs in a thread.
-        inducer: What the model is given to word; it alone decides which steps there are.
+        inducer: Induces what the model then words; it alone decides which steps there are.
     """
 
     name: str
@@ -41,7 +41,7 @@ class HostedModel:
     inducer: Inducer = field(default_factory=RulesModel)
 
     async def induce(self, cases: Sequence[Case], embed: EmbedTexts | None) -> SkillDraft:
-        """Return what the cases teach, as the model words it. See `Inducer.induce`.
+        """Return what the cases teach, in the model's words. See `Inducer.induce`.
 
         Raises:
             LanguageModelError: Its service failed or refused, or answered twice in a form that cannot be used.
@@ -55,7 +55,7 @@ class HostedModel:
         return await self.inducer.preview(cases)
 
     async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
-        """Return the cases grouped by problem, which no service is asked for. See `Inducer.group`."""
+        """Return the cases grouped by problem, without asking any service. See `Inducer.group`."""
         return await self.inducer.group(cases, embed)
 
 

@@ -43,7 +43,7 @@ def choose_store(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] 
         read: Where its replicas are.
 
     Raises:
-        ConfigurationError: The URL names an engine that there is not, or no file.
+        ConfigurationError: The URL names an unknown engine, or no file.
         MissingDependencyError: The engine's driver is not installed.
     """
     scheme, separator, rest = url.partition("://")
@@ -72,7 +72,7 @@ def choose_store(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] 
 
 
 def choose_followed(url: str, variable: str = "REFDESK_STORE", read: Sequence[str] = ()) -> OpenStore:
-    """Return how to open the store at a URL, or the one that it was moved to, and follow it where it is moved.
+    """Return how to open the store at a URL, or the one that it was moved to, and to follow it when it is moved.
 
     Arguments and errors as in `choose_store`.
     """
@@ -87,16 +87,16 @@ def choose_followed(url: str, variable: str = "REFDESK_STORE", read: Sequence[st
 
 
 def find_file(url: str) -> Path | None:
-    """Return the file that a URL names, or `None` where it names another engine, or no file."""
+    """Return the file that a URL names, or `None` if it names another engine, or no file."""
     scheme, _, rest = url.partition("://")
     return Path(unquote(rest.removeprefix("/"))).expanduser() if scheme == "sqlite" and rest not in ("", "/") else None
 
 
 def require_there(url: str, variable: str) -> None:
-    """Return when there is a store at a URL to read from; one on a server is found, or not, when it is opened.
+    """Return if there is a store at a URL to read from; for one on a server, that is found out when it is opened.
 
     Raises:
-        ConfigurationError: The URL names a file that does not exist. None is made.
+        ConfigurationError: The URL names a file that does not exist. It is not created.
     """
     file = find_file(url)
     if file is not None and not file.is_file():
@@ -142,7 +142,7 @@ async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
 
 
 def check_addresses(redis: SecretStr | None, stores: Sequence[str]) -> None:
-    """Return when the URLs are such that what is there can be asked, as far as their form shows it.
+    """Return if the URLs of Redis and of stores on Neo4j are well-formed.
 
     Raises:
         ConfigurationError: One is not.
@@ -158,12 +158,11 @@ def check_addresses(redis: SecretStr | None, stores: Sequence[str]) -> None:
 
 
 async def list_above_policies(urls: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return those of the settings whose role no policy of its database binds, so that nothing but refdesk itself keeps
-    orgs apart there; errors as in `refdesk.stores.postgres.open_store`.
+    """Return those of the settings whose role is not bound by the policies of its database, so that only refdesk itself
+    keeps orgs apart there; errors as in `refdesk.stores.postgres.open_store`.
 
     Args:
-        urls: Where stores and their replicas are, by the settings that name them; of those not on PostgreSQL nothing is
-            said.
+        urls: Where stores and their replicas are, by the settings that name them; those not on PostgreSQL are ignored.
     """
     asked = [(name, url) for name, some in urls.items() for url in some if url.partition("://")[0] in _POSTGRES]
     if not asked:
@@ -185,7 +184,7 @@ def check_coordination(settings: Settings) -> None:
 
 @asynccontextmanager
 async def open_coordination(settings: Settings, doorbell: Doorbell) -> AsyncGenerator[Coordination]:
-    """Yield the queue and scratchpad: in Redis where it is configured, even while it is down; else in this process.
+    """Yield the queue and scratchpad in Redis if it is configured, even while it is down; else a queue in this process.
 
     Raises:
         ConfigurationError: It is not a Redis URL.

@@ -1,4 +1,4 @@
-"""Opens what sends traces and metrics, where the settings name a receiver; else nothing of it is imported."""
+"""Opens what sends traces and metrics, if the settings name a receiver; otherwise none of it is imported."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ EXTRA = "refdesk[otel]"
 
 @asynccontextmanager
 async def open_telemetry(settings: Settings) -> AsyncGenerator[Telemetry | None]:
-    """Yield what sends traces and metrics, or `None`; on leaving, what is left has been sent, or time was up.
+    """Yield what sends traces and metrics, or `None`; after the block, the rest has been sent, or time was up.
 
-    The standard variables are often meant for other programs, such as the client that started this one: what they ask
-    for and there is not is logged, and nothing is sent.
+    The standard variables are often meant for other programs, such as the client that started this one: if they ask for
+    something that is not available, that is logged, and nothing is sent.
 
     Raises:
-        ConfigurationError: refdesk's own setting asks for what there is not.
-        MissingDependencyError: It names a receiver, and the extra is not installed.
+        ConfigurationError: refdesk's own setting asks for something that is not supported.
+        MissingDependencyError: It names a receiver, but the extra is not installed.
     """
     try:
         telemetry = _choose(settings)

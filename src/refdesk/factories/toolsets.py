@@ -1,4 +1,4 @@
-"""What the settings bring into play of the toolsets that there are, and what keeps each of them current."""
+"""Which of the toolsets the settings bring into play, and what keeps each of them current."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ logger = logging.getLogger(__name__)
 
 
 def list_names() -> tuple[str, ...]:
-    """Return the names of all toolsets but those that only ask others, in the order of the table."""
+    """Return the names of all toolsets except those that only ask others, in the order of the table."""
     return tuple(descriptor.name for descriptor in find_descriptors() if descriptor.load is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Toolsets in the order of the table, and by package why what it brings is left out."""
+    """Toolsets in the order of the table, and, by package, why its toolset is left out."""
 
     toolsets: tuple[Toolset, ...]
     problems: Mapping[str, str]
 
 
 def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -> tuple[Toolset, ...]:
-    """Return the toolsets of these names, in the order of the table; without a name, all that are configured.
+    """Return the toolsets of these names, in the order of the table; without names, all that are configured.
 
-    What a package brings that cannot be served is left out, and the log says why; `refdesk doctor` does, too.
+    A package's toolset that cannot be served is left out, and the log says why; so does `refdesk doctor`.
 
     Args:
         names: Which ones.
@@ -56,7 +56,7 @@ def load_toolsets(names: Sequence[str] = (), settings: Settings | None = None) -
 
     Raises:
         InvalidInputError: There is no toolset of such a name.
-        ConfigurationError: What the settings choose lacks one, or it is of a package and cannot be served.
+        ConfigurationError: What the settings choose lacks a setting, or a named toolset of a package cannot be served.
         MissingDependencyError: What the settings choose needs an extra that is not installed.
     """
     known = list_names()
@@ -93,7 +93,7 @@ def load_what_can_be(names: Sequence[str] = (), settings: Settings | None = None
 
 
 def _add_foreign(toolsets: list[Toolset], problems: dict[str, str], package: str, load: Callable[[], Toolset]) -> None:
-    """Load the toolset of a package, or say why it cannot be served beside the others."""
+    """Load the toolset of a package, or note why it cannot be served beside the others."""
     try:
         toolset = load()
     except Exception as error:
@@ -129,17 +129,17 @@ def _choose_language_model(settings: Settings | None) -> Inducer:
 
 
 def describe_toolsets() -> tuple[Toolset, ...]:
-    """Return every toolset as it is described, those that ask others included; none is bound to a live source."""
+    """Return every toolset, including those that ask others, to be described; none is bound to a live source."""
     toolsets = load_toolsets()
     return (*toolsets, *_join(toolsets, None))
 
 
 def join_toolsets(toolsets: Sequence[Toolset], group: TaskGroup | None) -> tuple[Toolset, ...]:
-    """Return the toolsets, and behind them the search over all of them where several can be searched.
+    """Return the toolsets, followed by those that ask all of them, such as the search, if several can be searched.
 
     Args:
         toolsets: Bound to what they need.
-        group: Outlives the toolsets' use; in it ends what was asked and is too slow. `None` where nothing is asked.
+        group: Outlives the toolsets' use; questions that are too slow run to their end in it. `None` if none are asked.
     """
     if sum(toolset.provider is not None for toolset in toolsets) < 2:
         return tuple(toolsets)
@@ -151,7 +151,7 @@ def _join(toolsets: Sequence[Toolset], group: TaskGroup | None) -> list[Toolset]
 
 
 def has_documents(name: str) -> bool:
-    """Return whether a toolset has something of its own: whether it does more than ask others."""
+    """Return whether a toolset has documents of its own, rather than only asking others."""
     descriptor = find_descriptor(name)
     return descriptor is None or descriptor.join is None
 
@@ -177,7 +177,7 @@ def get_toolset(source: str) -> str:
 
 
 def list_sources(settings: Settings, toolset: str) -> list[str]:
-    """Return the names of a toolset's sources: its own name, and behind it those of the feeds that settings add."""
+    """Return the names of a toolset's sources: its own name, followed by those of the feeds that settings add."""
     descriptor = find_descriptor(toolset)
     if descriptor is None or descriptor.sync is None:
         return []
@@ -196,7 +196,7 @@ def _find_sync(settings: Settings, source: str) -> Sync | None:
 
 
 def get_stale_after(settings: Settings, name: str) -> timedelta | None:
-    """Return for how long a source counts as current after a sync, or `None` when there is no source of this name."""
+    """Return how long a source counts as current after a sync, or `None` if there is no source of this name."""
     sync = _find_sync(settings, name)
     return sync.stale_after(settings) if sync is not None else None
 
@@ -234,14 +234,14 @@ def choose_syncer(settings: Settings, name: str, store: Store) -> Syncer:
 
 
 def _tell_owner(prefix: str, others: tuple[str, ...]) -> Callable[[str], bool] | None:
-    """Return what says whether an id is of the source with this prefix; `None` where there is no other."""
+    """Return what says whether an id belongs to the source with this prefix; `None` if there is no other source."""
     if prefix:
         return lambda id: id.startswith(prefix)
     return (lambda id: not id.startswith(others)) if others else None
 
 
 def choose_own_stores(settings: Settings, names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return for each of these toolsets that is kept apart the URL of its store, and the variable that says so."""
+    """Return, for each of these toolsets that is kept apart, the URL of its store and the variable that names it."""
     from refdesk.settings import variable
 
     found: dict[str, tuple[str, str]] = {}
@@ -259,8 +259,8 @@ class Move:
     """A part of a store that is to be migrated, and where to.
 
     Attributes:
-        variable: What names that place.
-        toolset: Whose part, where it goes to a store of its own.
+        variable: The setting or option that names the target.
+        toolset: The toolset whose part it is, if that goes to a store of its own.
     """
 
     url: str
@@ -272,13 +272,13 @@ class Move:
 def plan_moves(
     settings: Settings, source: str, target: str, held: Collection[str], org: str | None = None
 ) -> list[Move]:
-    """Return what of a store goes where: what a toolset has goes to the store of its own, where the settings name one.
+    """Return which part of a store goes where: a toolset's part goes to its own store, if the settings name one.
 
     Args:
         settings: They name those stores.
-        source: The URL of the store that is migrated. A toolset whose own store this is goes along.
-        target: The URL of the store for everything else. A toolset whose own store this is goes there, and nothing
-            else does, unless it is the store of everything, too.
+        source: The URL of the store that is migrated. A toolset whose own store this is goes along with the rest.
+        target: The URL of the store for everything else. If it is a toolset's own store, only that toolset goes there,
+            unless it is also the main store.
         held: The toolsets of which the source holds anything.
         org: The org that is moved alone; `None` for all.
     """
@@ -301,7 +301,7 @@ def plan_moves(
 
 
 def _narrow(part: Part, org: str) -> Part:
-    """Return what of a part is of one org."""
+    """Return the part narrowed to one org."""
     from refdesk.watching import moving
 
     return replace(part, org=org, settle=moving.settle, finish=moving.note_arrival)
@@ -322,5 +322,5 @@ def list_quotas(settings: Settings) -> dict[str, Quota]:
 
 
 def choose_options(settings: Settings) -> dict[str, object]:
-    """Return how the settings let toolsets behave, by toolset."""
+    """Return how toolsets are to behave according to the settings, by toolset."""
     return {each.name: each.choose_options(settings) for each in find_descriptors() if each.choose_options}

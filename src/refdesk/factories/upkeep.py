@@ -1,4 +1,4 @@
-"""Keeps what is served current: syncs when that is due, or when somebody asks for it."""
+"""Keeps what is served current: syncs when a sync is due, or when somebody asks for one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 600.0
-"""How often a server that runs for days looks whether a sync is due."""
+"""How often a server that runs for days checks whether a sync is due."""
 
 TELL_SECONDS = 2.0
-"""How often the log says how far a sync is."""
+"""How often the progress of a sync is logged."""
 
 RETRY_SECONDS = 60.0
-"""The pause after a sync that failed; it doubles up to `CHECK_SECONDS`."""
+"""The pause after a failed sync; it doubles up to `CHECK_SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class DeskUpkeep:
 
     Attributes:
         names: The toolsets that it serves.
-        tracer: Begins the traces of what nobody called for.
+        tracer: Begins the traces of background work.
     """
 
     settings: Settings
@@ -104,7 +104,7 @@ class DeskUpkeep:
         return done
 
     async def list_syncs(self) -> list[SyncState]:
-        """Return how every toolset that is served and has a source stands with it."""
+        """Return the state of every source of the toolsets that are served."""
         from refdesk.core.background.upkeep import SyncState
 
         now, found = self.base.knowledge_base.clock.now(), list[SyncState]()
@@ -116,22 +116,22 @@ class DeskUpkeep:
         return found
 
     async def get_embedding(self, orgs: frozenset[str] | None = None) -> EmbeddingState:
-        """Return how far embedding is."""
+        """Return the progress of embedding."""
         from refdesk.core.background.upkeep import measure
 
         return await measure([each.indexer for each in self.base.each()], orgs)
 
     async def retry_embeddings(self, orgs: frozenset[str] | None = None, toolset: str | None = None) -> int:
-        """Let what could not be embedded be tried again; return how many documents that is."""
+        """Let documents that could not be embedded be tried again; return how many there are."""
         return sum([await each.indexer.retry_failures(orgs, toolset) for each in self.base.each()])
 
     async def keep_current(self, toolset: str, on_round: Callable[[bool], None] = lambda _: None) -> None:
-        """Sync whenever it is due, until cancelled. Failures are logged and tried again, later each time.
+        """Sync whenever that is due, until cancelled. Failures are logged and retried, each time after a longer pause.
 
         Args:
-            toolset: Or one of its sources, where it has several.
-            on_round: Told `True` after a round that went well, `False` after one that met a bug; not told of one
-                that failed for what is outside.
+            toolset: The toolset, or one of its sources if it has several.
+            on_round: Called with `True` after a round that went well, with `False` after one that met a bug; not called
+                after one that failed for an outside reason.
         """
         syncer, pause = self._choose_syncer(toolset), RETRY_SECONDS
         while True:
@@ -146,13 +146,13 @@ class DeskUpkeep:
             except errors.RefdeskError as error:
                 logger.warning("not synced", extra={"toolset": toolset, "reason": error.message})
             except Exception:
-                # What came from outside may be gone by the next round, and then the bug is too.
+                # What the source sent may have changed by the next round, and may then no longer trigger the bug.
                 logger.exception("syncing broke", extra={"toolset": toolset})
                 on_round(False)
             await anyio.sleep(wait)
 
     async def _note_age(self, syncer: Syncer, toolset: str) -> None:
-        """Let the desk tell agents from when its copy is."""
+        """Note when the toolset was last synced, so that agents can be given the age of its copy."""
         if (last := (await syncer.get_status()).last_success) is not None:
             self.base.synced[toolset] = last
 

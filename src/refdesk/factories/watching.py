@@ -1,4 +1,4 @@
-"""What tells agents of what is new, in all stores of a desk, and sends it to their webhooks."""
+"""Builds what notifies agents of what is new, in all stores of a desk, and sends it to their webhooks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 PARTS = tuple(
     f"refdesk.watching.{name}" for name in ("news", "judging", "meaning", "happenings", "following", "delivering")
 )
-"""What is imported for it, part by part: after the start, when nobody calls."""
+"""The modules that it needs, which are imported one by one after the start, when nobody calls."""
 
 
 def choose_watcher(base: Base) -> Watcher:
-    """Return what tells agents of what is new in a desk's stores."""
+    """Return what notifies agents of what is new in a desk's stores."""
     from refdesk.watching.following import Place, Watcher
 
     def make_place(one: Base) -> Place:
@@ -36,7 +36,7 @@ def choose_watcher(base: Base) -> Watcher:
 
 
 def choose_deliverer(base: Base, toolsets: Sequence[Toolset]) -> Deliverer:
-    """Return what sends news to webhooks, of what these toolsets keep."""
+    """Return what sends news about what these toolsets keep to webhooks."""
     from refdesk.core.reading_scopes import find_reading_scopes
     from refdesk.toolsets.watches.options import get_options
     from refdesk.watching.delivering import Deliverer
@@ -54,7 +54,7 @@ async def keep_watching(
     listeners: list[Callable[[Call], None]],
     news_listeners: Sequence[Callable[[], None]],
 ) -> None:
-    """Tell agents what is new of what they watch, and send it to their webhooks, until cancelled.
+    """Notify agents of what is new in what they watch, and send it to their webhooks, until cancelled.
 
     Args:
         base: What is open.
