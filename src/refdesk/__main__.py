@@ -1,4 +1,4 @@
-"""The command `refdesk`. Clients start `serve --stdio` for every window, so that imports nothing it does not need."""
+"""The command `refdesk`. Clients start `serve --stdio` for every window, so it imports nothing it does not need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The composition root: builds a running desk from the settings. The only module that knows every other.
 
-Engines, models and toolsets are imported when they are chosen, so what is not used costs nothing. The store is opened
-when it is first needed or shortly after the start, whichever comes first: a client that has just started the process is
+Engines, models and toolsets are imported when they are chosen, so unused ones cost nothing. The store is opened when it
+is first needed or shortly after the start, whichever comes first: a client that has just started the process is
 answered before anything heavy is loaded.
 """
 
@@ -60,16 +60,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IDLE_START_SECONDS = 3.0
-"""How long the store may stay closed after the start when nobody asks for it."""
+"""How long the store may stay closed after the start if nobody needs it."""
 
 SHARED_PART = 8
-"""While several callers are active, one in so many of the requests at once is worked on: they share one interpreter."""
+"""What divides the number of concurrent requests while several callers are active: they share one interpreter."""
 
 WATCHING_START_SECONDS = 0.5
-"""So long after the store was opened what watches tell of is looked for; what was written meanwhile is not missed."""
+"""How long after the store was opened the work for watches begins; what is written meanwhile is not missed."""
 
 MOST_LOADING_SECONDS = 5.0
-"""So long what watches take is loaded only while nobody calls."""
+"""How long loading the modules for watches, and building missing indexes, gives way to calls."""
 
 BROKEN = "Background work ended by a bug: {0}; see the log and restart."
 STUMBLING = "Background work met a bug: {0}; see the log. It is tried again."
@@ -91,19 +91,20 @@ class Desk:
 
     Attributes:
         in_background: Whether to sync and embed for as long as the store is open.
-        broken: Background work that ended by a bug.
-        stumbling: Background work whose last round met a bug, and which goes on.
-        obstacle: Why nothing can be written to an open store, where it can only be read.
+        broken: Background work that ended because of a bug.
+        stumbling: Background work whose last round met a bug, and which continues.
+        obstacle: Why nothing can be written to an open store that can only be read.
         refusals: Puts on record who was refused what.
-        live: Tells, for a toolset that is asked live, what kept its last call from being answered, if anything did.
-        turns: Who of the callers works when there are too many.
-        quiet: When nobody waits for an answer.
-        questions: Outlives what was asked, so that an answer in time need not wait for what cannot be stopped.
+        live: Returns, for a toolset that is asked live, what kept its last call from being answered, if anything did.
+        turns: Decides which callers are served when there are too many.
+        quiet: Tells when nobody waits for an answer.
+        questions: The task group of questions to toolsets; it outlives a call, so that an answer within its deadline
+            need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
         news_listeners: Called when agents have news; they must not fail.
         telemetry: Sends traces and metrics, where the settings name a receiver.
         waiting: The questions that had no answer, until they are grouped; `None` where they are not kept.
-        noted: How often what is kept beside the documents has changed in a way that who is subscribed hears of.
+        noted: How often what is kept beside the documents has changed in a way that subscribers are notified of.
     """
 
     settings: Settings
@@ -136,22 +137,22 @@ class Desk:
         self.quiet = Quiet(lambda: not self.turns.is_empty)
 
     def note_call(self, call: Call) -> None:
-        """Report a finished call to the call counter."""
+        """Report a finished call to the listeners."""
         self.quiet.note_end()
         for listener in self.listeners:
             listener(call)
 
     def note_unanswered(self, principal: Principal, transport: str, unanswered: Unanswered | None) -> None:
-        """Take note of a question that an answer left open, where there is one; it neither waits nor raises."""
+        """Note a question that an answer left open, if there is one; neither waits nor raises."""
         if unanswered is None or self.waiting is None or self._base is None or transport == WATCH:
             return
         if not unanswered.partial.isdisjoint(self.live):
-            return  # what is asked outside is not asked again to see how well it matches
+            return  # outside services are not asked again just to judge how well a hit matches
         now = self._base.knowledge_base.clock.now()
         self.waiting.note(Missed(principal, unanswered.text, unanswered.toolsets, now))
 
     def make_gap_keeper(self, base: Base) -> Keeper | None:
-        """Return what groups the questions without an answer; `None` where they are not kept."""
+        """Return what groups the questions without an answer; `None` if they are not kept."""
         if self.waiting is None or self.obstacle is not None:
             return None
         from refdesk.factories.gaps import choose_keeper
@@ -162,7 +163,7 @@ class Desk:
         return keeper
 
     def make_examiner(self, base: Base) -> Examiner:
-        """Return what finds impacts, and which gaps are closed by what is new."""
+        """Return what finds impacts, and the gaps that are closed by new documents."""
         from refdesk.factories.impact import choose_examiner
 
         keeper = self.make_gap_keeper(base)
@@ -174,7 +175,7 @@ class Desk:
 
     @property
     def tracer(self) -> Tracer | None:
-        """Begins the traces of calls and of background work; `None` where nobody is sent them."""
+        """Begins the traces of calls and of background work; `None` if they are not sent anywhere."""
         return self.telemetry.tracer if self.telemetry is not None else None
 
     def wake(self) -> None:
@@ -182,7 +183,7 @@ class Desk:
         self._wanted.set()
 
     async def get_base(self) -> Base:
-        """Return what is open; opens it first where needed.
+        """Return the open base; opens it first if necessary.
 
         Raises:
             RefdeskError: It cannot be opened; the next call tries again.
@@ -211,8 +212,8 @@ class Desk:
             principal: Who calls.
             toolset: Whose handlers.
             watch: Puts on record what they write.
-            report: Told how far they are.
-            asked_at: When the call was first sent, if it comes again.
+            report: Receives their progress.
+            asked_at: When the call was first sent, if it is repeated.
         """
         base = await self.get_base()
         contexts = Contexts(self.settings, principal, base, watch)
@@ -226,7 +227,7 @@ class Desk:
 
     @property
     def synced(self) -> Mapping[str, datetime]:
-        """When toolsets were last synced, of those that are kept current here; empty while nothing is open."""
+        """When the toolsets that are kept current here were last synced; empty while nothing is open."""
         return self._base.synced if self._base is not None else {}
 
     def list_work(self) -> list[str]:
@@ -241,7 +242,7 @@ class Desk:
         return find_owner(self.toolsets, entry.name).name
 
     async def get_health(self) -> Health:
-        """Return the health of the desk; never raises for what is wrong with it."""
+        """Return the health of the desk; what is wrong with it is reported, not raised."""
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
         from refdesk.core.keeping.unfinished import find_unfinished
@@ -319,7 +320,7 @@ class Desk:
         return ToolsetHealth(own, status.last_success, problem)
 
     async def run(self) -> None:
-        """Keep the store open, once it is wanted, and the background work going, until cancelled."""
+        """Keep the store open, once it is needed, and the background work going, until cancelled."""
         while True:
             with anyio.move_on_after(IDLE_START_SECONDS):
                 await self._wanted.wait()
@@ -337,7 +338,7 @@ class Desk:
                 await self._wanted.wait()
 
     def _settle(self, base: Base | None, failure: errors.RefdeskError | None) -> None:
-        """Give everyone who waits the outcome of opening, and let the next caller try again."""
+        """Give everyone who is waiting the outcome of opening, and let the next caller try again."""
         self._base, self._failure = base, failure
         obstacles = [each.knowledge_base.store.obstacle for each in base.each()] if base is not None else []
         self.obstacle = next(filter(None, obstacles), None)
@@ -373,14 +374,14 @@ class Desk:
             group.start_soon(self._supervise, "backups", partial(keep_backups, self.settings, base))
 
     async def _catch_up(self, base: Base) -> None:
-        """Let no search wait for an index that is not there, such as after a restore."""
+        """Build indexes that are missing, such as after a restore, so that no search has to wait for them."""
         await self.quiet.wait(MOST_LOADING_SECONDS)
         with suppress(errors.RefdeskError):  # the next search tries again, and says why it fails
             await base.knowledge_base.store.catch_up()
 
     async def _keep_impacts(self, base: Base) -> None:
-        """Find what announcements mean for what is known, whenever something is new, until cancelled."""
-        await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for it, and everybody for the start
+        """Find what announcements mean for what is known, whenever there is something new, until cancelled."""
+        await anyio.sleep(IDLE_START_SECONDS)  # nobody waits for this, but everybody waits for the start
         from refdesk.factories.impact import PARTS
 
         await self.quiet.load(*PARTS)
@@ -389,7 +390,7 @@ class Desk:
         await examiner.run()
 
     async def _keep_gaps(self, base: Base) -> None:
-        """Group the questions without an answer, until cancelled; return at once where they are not kept."""
+        """Group the questions without an answer, until cancelled; return at once if they are not kept."""
         await anyio.sleep(IDLE_START_SECONDS)
         from refdesk.factories.gaps import PARTS
 
@@ -400,8 +401,8 @@ class Desk:
             await keeper.run()
 
     async def _keep_watching(self, base: Base) -> None:
-        """Tell agents what is new of what they watch, until cancelled."""
-        await anyio.sleep(WATCHING_START_SECONDS)  # what it takes is loaded when nobody waits for the start any more
+        """Tell agents what is new in what they watch, until cancelled."""
+        await anyio.sleep(WATCHING_START_SECONDS)  # its modules are loaded when nobody waits for the start any more
         from refdesk.factories.watching import PARTS, keep_watching
 
         await self.quiet.load(*PARTS, most_seconds=MOST_LOADING_SECONDS)
@@ -422,7 +423,7 @@ class Desk:
 async def open_desk(
     settings: Settings, toolsets: Sequence[Toolset], *, in_background: bool = True
 ) -> AsyncGenerator[Desk]:
-    """Yield a desk that answers; on leaving, its background work has stopped and its store is closed.
+    """Yield a desk that answers; after the block, its background work has stopped and its store is closed.
 
     Args:
         settings: The settings.
@@ -430,7 +431,7 @@ async def open_desk(
         in_background: Whether to sync and embed meanwhile; a command that only asks one thing does not.
 
     Raises:
-        ConfigurationError: A setting names what there is not.
+        ConfigurationError: A setting names something that does not exist.
         MissingDependencyError: What a setting names needs an extra that is not installed.
     """
     async with AsyncExitStack() as stack:
@@ -445,7 +446,7 @@ async def _open_desk(
     open_base = choose_base(settings, toolsets, telemetry.tracer if telemetry is not None else None)
     failure: Exception | None = None
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
-        # Questions that are too slow end before what they ask is closed.
+        # Questions that are too slow are ended before the toolsets that they ask are closed.
         async with anyio.create_task_group() as questions:
             joined = join_toolsets(connected, questions)
             desk = Desk(settings, joined, open_base, in_background, live=live, questions=questions, telemetry=telemetry)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 GROUP = "refdesk.toolsets"
 
 ADMIN_SCOPE = "admin"
-"""Given on purpose alone: clients are not told to ask for it, and nobody has it without a credential."""
+"""Must be granted explicitly: clients are not asked to request it, and nobody has it without a credential."""
 
 SERVER_SCOPES: Mapping[str, str] = {
     "metrics:read": "read what the server counts of itself",
     ADMIN_SCOPE: "see the server's inner state, erase for good, read the audit log",
 }
-"""What no toolset is needed for."""
+"""The scopes of the server itself, which belong to no toolset."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -40,10 +40,10 @@ class Found:
     """What was found.
 
     Attributes:
-        descriptors: In the order of the table: by name, those that are asked live after the others, then the same of
-            those that packages bring; who asks the others last.
-        packages: By toolset, the package that brought it; refdesk's own are not among them.
-        problems: By package, why its toolset is left out.
+        descriptors: In the order of the table: refdesk's own by name, those that are asked live after the others; then
+            those that packages bring, in the same order; last those that ask the others.
+        packages: The package that brought a toolset, by toolset; without refdesk's own.
+        problems: Why a package's toolset is left out, by package.
     """
 
     descriptors: tuple[ToolsetDescriptor, ...]
@@ -53,13 +53,13 @@ class Found:
 
 @cache
 def discover() -> Found:
-    """Return what toolsets there are. One that is broken, or clashes with another, is left out and told of."""
+    """Return what toolsets there are. One that is broken, or clashes with another, is left out and reported."""
     own = [_load_own(folder.name) for folder in iter_modules(toolsets.__path__) if folder.ispkg]
     return gather(own, sorted(entry_points(group=GROUP), key=lambda point: (_name_package(point), point.name)))
 
 
 def gather(own: Iterable[ToolsetDescriptor], points: Iterable[EntryPoint]) -> Found:
-    """Return refdesk's own toolsets and those of packages, as far as they get along with the ones before them."""
+    """Return refdesk's own toolsets and those of packages, except those that clash with earlier ones."""
     found, packages, problems = list(own), dict[str, str](), dict[str, str]()
     for point in points:
         package = _name_package(point)
@@ -84,7 +84,7 @@ def find_descriptors() -> tuple[ToolsetDescriptor, ...]:
 
 
 def find_descriptor(name: str) -> ToolsetDescriptor | None:
-    """Return a toolset's descriptor, or `None` where there is no toolset of this name."""
+    """Return a toolset's descriptor, or `None` if there is no toolset of this name."""
     return next((each for each in find_descriptors() if each.name == name), None)
 
 
@@ -109,7 +109,7 @@ def _name_package(point: EntryPoint) -> str:
 
 
 def _find_clash(descriptor: ToolsetDescriptor, others: Iterable[ToolsetDescriptor]) -> str:
-    """Return in what a toolset does not get along with the others; empty when in nothing."""
+    """Return in what way a toolset clashes with the others; empty if it does not."""
     taken = {scope for other in others for scope in other.scopes} | SERVER_SCOPES.keys()
     if not _NAME.fullmatch(descriptor.name):
         return f"{descriptor.name!r} is no name for a toolset: write it in kebab case"

@@ -35,13 +35,13 @@ from typing import Any, ClassVar, cast
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value among several that would let a call go on; a person may be asked for it, where the client can.
+    """A choice of values with which a call could go on; a person may be asked for one, if the client supports that.
 
     Attributes:
-        path: Where in the arguments it goes, by field; in a list it takes the place of `instead_of`.
+        path: Where in the arguments the value goes, by field; in a list it takes the place of `instead_of`.
         question: What to ask, in a sentence or two.
-        options: At least one: each value, with words for people.
-        instead_of: The value that was asked for, which did not do.
+        options: At least one: each value, with a description for people.
+        instead_of: The value that was given, which was not accepted.
     """
 
     path: tuple[str, ...]
@@ -50,7 +50,7 @@ class Choice:
     instead_of: str
 
     def amend(self, arguments: Mapping[str, Any], chosen: str) -> dict[str, Any]:
-        """Return the arguments with what was chosen."""
+        """Return the arguments with the chosen value."""
         return cast("dict[str, Any]", _put(arguments, self.path, self.instead_of, chosen))
 
 
@@ -66,7 +66,7 @@ def _put(value: object, path: Sequence[str], old: str, new: str) -> object:
 class RefdeskError(Exception):
     """The root: a stable `code` for machines, a `message` for readers, optional `details`.
 
-    With a `choice`, whoever picks one of its options need not fail.
+    With a `choice`, the call can go on after the user picks one of its options.
     """
 
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -105,7 +105,7 @@ class PermissionDeniedError(CallerError):
 class NotFoundError(CallerError):
     """No such thing in the caller's org; what belongs to another org looks the same.
 
-    `unknown` is the id that nothing has, where the nearest known may be what was meant.
+    `unknown` is the id that was not found, if the nearest known one may be what was meant.
     """
 
     code = "NOT_FOUND"

@@ -26,13 +26,13 @@ Vector: TypeAlias = "NDArray[float32]"
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 ORG_NAME = r"[a-z0-9-]{1,64}"
-"""What names an org, whole."""
+"""A pattern for the whole name of an org."""
 
 AGENT_NAME = r"[^\x00-\x1f\x7f]{1,64}"
-"""What names an agent, whole."""
+"""A pattern for the whole name of an agent."""
 
 SHARED_ORG = "*"
-"""The org of what is the same for all, such as a vendor's feed. Org names are `[a-z0-9-]+`, so nobody calls in it."""
+"""The org of what all orgs share, such as a vendor's feed. Org names are `[a-z0-9-]+`, so no caller belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Principal:
         credential: The public id of the API key, or the application that holds the token; for the record.
         address: Where the request came from; for the record.
         transport: How it came: `mcp`, `rest` or `cli`; for the record.
-        help_desk_session: A session of the help desk that came with the request, which is asked as its user then;
-            never kept, logged or shown.
+        help_desk_session: A session of the help desk that came with the request; the help desk is then asked as that
+            session's user. Never kept, logged or shown.
     """
 
     org: str
@@ -66,7 +66,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DateRange:
-    """A stretch of time, both ends included. An instant is a range whose ends are equal."""
+    """A period of time, both ends included. An instant is a range whose ends are equal."""
 
     start: datetime
     end: datetime
@@ -135,7 +135,7 @@ def _digest(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """One version of a document, as it was kept when `recorded_at` came."""
+    """One version of a document, and when it was recorded."""
 
     document: Document
     recorded_at: datetime
@@ -171,7 +171,7 @@ class MetadataKey:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """A small piece of bookkeeping that is no document: a job, lease, watermark, counter, token or key."""
+    """A small piece of bookkeeping that is not a document: a job, lease, watermark, counter, token or key."""
 
     key: MetadataKey
     value: JsonObject
@@ -183,8 +183,8 @@ class AuditEntry:
     """One act on record, a link of its org's chain.
 
     Attributes:
-        number: 1 for the first of its org, each further one more.
-        act: Who did what to which records, through which transport, and what came of it; never a text or a secret.
+        number: 1 for the first of its org, one more for each further entry.
+        act: Who did what to which records, through which transport, and with what outcome; never a text or a secret.
         previous: The digest of the entry before; empty for the first.
         digest: Of all the above; see `refdesk.core.writing.audit`.
     """
@@ -293,7 +293,7 @@ class CosineScale:
 
     Attributes:
         unrelated: How near the nearest of some unrelated passages comes to a question.
-        related: How near the passage that answers it comes.
+        related: How near the passage that answers the question comes.
     """
 
     unrelated: float
@@ -307,7 +307,7 @@ class VectorQuery:
     Attributes:
         trust: How much the vector counts beside words, above 0 and at most 1: less in a language that the model does
             not know.
-        scale: Of the model's cosines; `None` while it is not known, and in such a language.
+        scale: Of the model's cosines; `None` while it is not known, and in a language that the model does not know.
     """
 
     vector: Vector
@@ -324,7 +324,7 @@ class SortKey:
     """One key of an order.
 
     `all_terms` is whether every term occurs, `lexical` the BM25 score; titles are compared by `facet_key`. `date_range`
-    is the first start of the ranges called `name`; documents without one come last, whichever way.
+    is the first start of the ranges called `name`; documents without one come last, whatever the direction.
     """
 
     by: SortBy
@@ -346,16 +346,17 @@ class FindRequest:
     documents are never found.
 
     Attributes:
-        where: Applied while candidates are made, never after.
+        where: Applied while candidates are collected, never afterwards.
         depth: How many documents from each list, 1 or more.
         order: Of the text matches (or, without text, of all); its first `depth` are returned.
         facets: Names of facets to count over everything that matches (by `text` and `where`).
         title_contains: The newest `depth` documents whose title contains this (by `facet_key`) join the text matches.
         as_written: An engine with a full-text match of its own marks the documents whose title and body together
-            hold every word of this in the very same form, adds them to the text matches and lists them first. Others
-            ignore it.
-        effort: How widely an approximate vector index searches at least, 1 to 200; exact search ignores it.
-        counts: Whether `Found.total` is wanted; else it may be any number from that of the text matches returned.
+            contain every word of this in exactly the same form, adds them to the text matches and lists them first.
+            Others ignore it.
+        effort: The least search width of an approximate vector index, 1 to 200; exact search ignores it.
+        counts: Whether `Found.total` is wanted; if not, it may be any number not below that of the text matches
+            returned.
         shown: How many of the best the caller is going to read; see `Found.documents`.
     """
 
@@ -374,20 +375,20 @@ class FindRequest:
 
 
 class Candidate(NamedTuple):
-    """A document found, with its score on both sides.
+    """A document found, with its lexical and its vector score.
 
-    It carries what ranking needs, so that whole documents are read only where they are shown.
+    It carries what ranking needs, so that whole documents are read only if they are shown.
 
     Attributes:
-        lexical: Exact BM25 over title and body, 0.0 when no term occurs.
+        lexical: Exact BM25 over title and body, 0.0 if no term occurs.
         cosine: Of its best passage, in [-1, 1]; `None` while it has no vector of the query's model.
         passage: Offsets of the best passage in the body (start, end in code points).
         all_terms: Every term of the query occurs in its title or body.
         title_contains: Its title contains what `FindRequest.title_contains` asked for.
         as_written: It holds what `FindRequest.as_written` asked for, as far as the engine says.
-        state: Where it stands in its life; never withdrawn.
-        head_id: Where it is superseded: what headed its chain as far as it knows itself, else its own id; what heads
-            it now is known to `refdesk.core.writing.supersession`.
+        state: Its lifecycle state; never withdrawn.
+        head_id: If it is superseded: the head of its chain that it holds in its data, or else its own id. The current
+            head is known to `refdesk.core.writing.supersession`.
     """
 
     id: str
@@ -419,8 +420,8 @@ class Found:
             vector found, nearest first (without a vector last), ties by id. With a vector, each carries both scores.
         total: How many documents match by `text` and `where`, whatever the depth.
         facets: For each facet asked, its counts, most frequent first, ties by value.
-        documents: Of some candidates the documents, by id, of the same moment: an engine that is asked over a network
-            sends those along that are likely to be shown. Others are read by whoever shows them.
+        documents: The documents of some candidates, by id, from the same snapshot: an engine behind a network sends
+            along those that are likely to be shown. The caller reads the others when it shows them.
     """
 
     candidates: tuple[Candidate, ...]
@@ -434,7 +435,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """Which vectors these are: vectors of two models are never compared."""
+    """The model that made a vector: vectors of different models are never compared."""
 
     name: str
     dimensions: int

@@ -1,4 +1,4 @@
-"""Conversations, and the skills that they teach: frozen values, and the port of what induces the one from the other."""
+"""Conversations, and the skills that they teach: frozen values, and the port for inducing skills from conversations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ EmbedTexts: TypeAlias = "Callable[[Sequence[str]], Awaitable[Mapping[str, Vector
 """Returns the vector of each text, by the text."""
 
 Speaker: TypeAlias = Literal["customer", "agent", "system"]
-"""Who says a turn: whoever asks for help, whoever gives it, or a tool that one of them used."""
+"""Whose turn it is: of the one who asks for help, of the one who gives it, or of a tool that one of them used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side of a conversation said or did at once. It is data: nothing in it is an instruction to a reader.
+    """What one side of a conversation said or did in one go. It is data: nothing in it is an instruction to a reader.
 
     Attributes:
         text: What was said, what a tool answered, or the arguments of a call as a JSON object.
-        call: The name of the tool that is called with them; empty where the turn is no call.
+        call: The name of the tool that is called with these arguments; empty if the turn is not a call.
     """
 
     speaker: Speaker
@@ -36,8 +36,8 @@ class Case:
 
     Attributes:
         id: Of the conversation: the same for the same turns.
-        outcome: How it went, where known: resolved, likely_resolved, likely_failed or failed; else empty.
-        note: What somebody said of the skill when this conversation was learned; may be empty.
+        outcome: How it went: resolved, likely_resolved, likely_failed or failed; empty if unknown.
+        note: What somebody said about the skill when this conversation was learned; may be empty.
     """
 
     id: str
@@ -53,8 +53,8 @@ class Step:
     Attributes:
         id: The same in every version of the playbook that has the step; empty where nothing is known of its evidence.
         cases: The ids of the conversations that support it.
-        led_on: In how many of them the conversation went on after it as the playbook does.
-        induced: What `do` was induced as, where a language model has reworded it; else empty.
+        led_on: In how many of them the conversation continued after the step as the playbook does.
+        induced: The original wording of `do`, if a language model has reworded it; else empty.
     """
 
     do: str
@@ -71,8 +71,8 @@ class Playbook:
     """How to resolve a problem, in order. `escalation` says when to hand over and to whom; it may be empty.
 
     Attributes:
-        notes: What people said of the skill, in their words, oldest first.
-        seldom: What some cases support, too few to be a step yet; the most frequent first.
+        notes: What people said about the skill, in their own words, oldest first.
+        seldom: Steps that are supported by too few cases so far to be in the playbook; the most frequent first.
         cases: The ids of all conversations that it was made from, oldest first.
     """
 
@@ -97,9 +97,9 @@ class SkillDraft:
         keywords: Words that people search by.
         product_area: Empty where unknown.
         issue_type: Such as how-to, bug, feature-request or escalation; empty where unknown.
-        openings: How customers began, one for each of some of the cases, and while there is room what they said in all:
-            what the skill is found by.
-        remarks: What is to be said of how it was made, for the changes of its version.
+        openings: What the skill is found by: how customers began, one opening for each of some of the cases, and, while
+            there is room, everything that they said.
+        remarks: Remarks on how it was made, for the description of the changes in its version.
     """
 
     title: str
@@ -118,8 +118,8 @@ class Grouping:
     """Conversations by problem.
 
     Attributes:
-        groups: The numbers of the conversations of each group, ascending; a group begins where its first one stands.
-        near: Pairs of groups, by number, that may be about the same problem: for somebody to confirm.
+        groups: The numbers of the conversations of each group, ascending; groups are in the order of their first one.
+        near: Pairs of groups, by number, that may be about the same problem, for somebody to confirm.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -131,7 +131,7 @@ class Inducer(Protocol):
 
     @property
     def name(self) -> str:
-        """As kept with every skill it made."""
+        """Its name, as kept with every skill that it made."""
         ...
 
     async def induce(self, cases: Sequence[Case], embed: EmbedTexts | None) -> SkillDraft:
@@ -139,19 +139,19 @@ class Inducer(Protocol):
 
         Args:
             cases: Masked, oldest first, at least one.
-            embed: Returns vectors of unit length for texts; `None` where there is no embedding model.
+            embed: Returns vectors of unit length for texts; `None` if there is no embedding model.
 
         Raises:
-            InvalidInputError: They teach nothing: nobody asks for anything.
+            InvalidInputError: They teach nothing, because nobody asks for anything.
             LanguageModelError: A service that takes part failed, refused or answered nonsense twice.
             EmbedderError: The vectors could not be made.
         """
         ...
 
     async def preview(self, cases: Sequence[Case]) -> SkillDraft:
-        """Return about what `induce` would, without asking any service; errors as there."""
+        """Return roughly what `induce` would, without asking any service; errors as there."""
         ...
 
     async def group(self, cases: Sequence[Case], embed: EmbedTexts | None) -> Grouping:
-        """Return the cases grouped by the problem that they are about; arguments and errors as in `induce`."""
+        """Return the cases grouped by problem; arguments and errors as in `induce`."""
         ...

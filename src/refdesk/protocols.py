@@ -1,4 +1,4 @@
-"""The ports: the interfaces between the core and the outside, whose every sentence the conformance suites check.
+"""The ports: the interfaces between the core and the outside. The conformance suites check every sentence of them.
 
 Everything is opened with `async with`, safe for concurrent use from one event loop, and raises only `refdesk.errors`.
 """
@@ -55,14 +55,14 @@ class Identifiers(Protocol):
 
 
 class Reader(Protocol):
-    """Reads of the truth. Outside a transaction each call sees every commit made before it, by any process."""
+    """Reads from the store. Outside a transaction each call sees every commit made before it, by any process."""
 
     async def get_documents(self, collection: Collection, ids: Sequence[str]) -> list[Document | None]:
         """Return one entry per id, in the order asked; `None` where there is none. Withdrawn documents are returned."""
         ...
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
-        """Return every version of a document, the present one last; empty when there never was one."""
+        """Return every version of a document, the present one last; empty if there never was one."""
         ...
 
     async def get_digests(self, collection: Collection) -> Mapping[str, str]:
@@ -72,7 +72,7 @@ class Reader(Protocol):
     async def get_unembedded(self, collection: Collection, model: str, limit: int, since: str = "") -> list[str]:
         """Return ids of at most `limit` documents, not withdrawn, without vectors of `model`, by id.
 
-        With a mark that `Store.list_collections` gave, only what was written since, and no more than that is read.
+        With a mark that `Store.list_collections` returned, only what was written since is returned, and only that read.
         """
         ...
 
@@ -97,7 +97,7 @@ class Reader(Protocol):
     ) -> list[Metadata]:
         """Return at most `limit` records of a kind, soonest due first (never due last), ties by org and name.
 
-        Of every org only for the server's own work (jobs, sweeps), never a caller's; due by `due_until` where given.
+        All orgs only for the server's own work (jobs, sweeps), never for a caller; due by `due_until` if it is given.
         """
         ...
 
@@ -106,42 +106,42 @@ class Reader(Protocol):
         ...
 
     async def get_last_audit(self, org: str) -> AuditEntry | None:
-        """Return the entry of the highest number, or `None` before the first."""
+        """Return the entry with the highest number, or `None` if there is none yet."""
         ...
 
 
 class OutdatedError(StoreError):
-    """A transaction went by what its process knew, and another process has written since; nothing was written.
+    """A transaction relied on what its process knew, but another process has written since; nothing was written.
 
-    Whoever began the transaction repeats all of it: no caller meets it.
+    Whoever began the transaction repeats all of it, so callers never get this error.
     """
 
 
 class Transaction(Reader, Protocol):
     """Reads and writes that happen together or not at all.
 
-    Its reads see its own writes and no other transaction can change what it has read before it ends. Leaving the block
-    commits and returns once the commit is durable; leaving it by an exception undoes everything.
+    Its reads see its own writes, and no other transaction can change what it has read before it ends. Leaving the block
+    commits, and returns once the commit is durable; leaving it by an exception undoes everything.
     """
 
     async def expect(self, documents: Sequence[Document], keys: Sequence[MetadataKey]) -> None:
-        """Take note of all that a brief transaction of one org will write, and of the records it will read.
+        """Announce everything that a brief transaction of one org will write, and the records that it will read.
 
-        Called before all else; changes nothing. An engine behind a network asks for all of it at once, and brief
-        transactions that stand in line for one org may share a commit: each is undone alone, and all return once that
-        commit is durable. It may also go by what this process has written last, and have that checked with the writes.
+        Called before anything else; changes nothing. An engine behind a network reads all of it at once, and brief
+        transactions that wait in line for one org may share a commit: each is undone alone, and all return once that
+        commit is durable. It may also rely on what this process wrote last, and have that checked with the writes.
 
         Raises:
-            OutdatedError: Where the block is left: another process has written since. Nothing was: repeat all of it.
+            OutdatedError: On leaving the block: another process has written since. Nothing was written: repeat all.
         """
         ...
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """Add or replace documents. A replaced version is kept and stays readable by `get_revisions`.
 
-        A version whose title and body are those of the next one costs no second copy of its body. Vectors stay when
-        `text_digest` is unchanged, and go when it changed. Each write adds one to the store's change sequence, in the
-        same commit.
+        A version with the same title and body as the next one does not take a second copy of the body. Vectors stay if
+        `text_digest` is unchanged, and are removed if it changed. Each write adds one to the store's change sequence,
+        in the same commit.
 
         Raises:
             ConflictError: A `version` is not the stored one plus one (or 1 for a new document); nothing is written.
@@ -149,7 +149,7 @@ class Transaction(Reader, Protocol):
         ...
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
-        """Add versions that were recorded elsewhere, each at its own instant; else as `put_documents`.
+        """Add versions that were recorded elsewhere, each with its own instant; otherwise as `put_documents`.
 
         Raises:
             ConflictError: As there, but some may be written: let the transaction be undone.
@@ -165,22 +165,22 @@ class Transaction(Reader, Protocol):
         passages: Sequence[EmbeddedPassage],
     ) -> bool:
         """Set a document's vectors of one model, replacing those of that model; return whether they were kept.
-        `False` (and nothing written) when the document is gone or its text has changed.
+        `False` (and nothing written) if the document is gone or its text has changed.
         """
         ...
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
-        """Set the vectors of documents, as `put_vectors` does one by one: left out where that would return `False`."""
+        """Set the vectors of documents as `put_vectors` does, leaving out those for which it would return `False`."""
         ...
 
     async def remove_vectors(self, model: str) -> int:
-        """Remove every vector of a model, in all collections; return from how many documents."""
+        """Remove every vector of a model, in all collections; return how many documents had any."""
         ...
 
     async def erase_documents(self, documents: Sequence[Document]) -> None:
-        """Put documents, all withdrawn, in place of all that was kept under their ids: every version and every vector.
+        """Put documents, all withdrawn, in place of everything kept under their ids: every version and every vector.
 
-        What is left of one is a single version; its number must be above the stored one, whichever that is. Links stay.
+        A single version of each is left; its number must be above the stored one, whatever that is. Links stay.
 
         Raises:
             ConflictError: A `version` is not above the stored one; nothing is written.
@@ -192,14 +192,14 @@ class Transaction(Reader, Protocol):
         ...
 
     async def remove_links(self, links: Sequence[Link]) -> None:
-        """Remove links, whenever they were made. Removing what is not there is not an error."""
+        """Remove links, whatever their instant. Removing one that is not there is not an error."""
         ...
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         """Add entries to the audit log as they are. There is no way to change or remove one.
 
         Raises:
-            ConflictError: The org's log has one of that number; nothing is written.
+            ConflictError: The org's log already has an entry with that number; nothing is written.
         """
         ...
 
@@ -208,19 +208,19 @@ class Transaction(Reader, Protocol):
         ...
 
     async def remove_metadata(self, keys: Sequence[MetadataKey]) -> None:
-        """Remove records. Removing what is not there is not an error."""
+        """Remove records. Removing one that is not there is not an error."""
         ...
 
     async def leave_no_trace(self) -> None:
-        """Note, with the commit, that `scrub` is to overwrite what this transaction removes or replaces."""
+        """Record, with the commit, that `scrub` is to overwrite what this transaction removes or replaces."""
         ...
 
 
 class Archive(Protocol):
-    """What moving a store to another engine takes: reads of everything there is, piece by piece, and writes of much.
+    """What moving a store to another engine requires: reading everything, piece by piece, and writing much.
 
-    Each list has an order of the engine's own, and continues after a given entry (`None`: from the start). What
-    is written meanwhile may be seen or not.
+    Each list is in an order of the engine's own, and continues after a given entry (`None`: from the start). What is
+    written meanwhile may or may not be seen.
     """
 
     async def list_documents(self, after: tuple[Collection, str] | None, limit: int) -> list[tuple[Collection, str]]:
@@ -248,13 +248,13 @@ class Archive(Protocol):
         ...
 
     def loading(self) -> AbstractAsyncContextManager[None]:
-        """Say that much is written while it is open: what only makes searches fast may be left for its end.
+        """Announce that much is written inside the block: work that only makes searches fast may be left for its end.
 
-        Writes and searches mean what they always do; a search may take longer. What is left is done on leaving, also
-        by an exception, and where that fails or the process ends, when the store is opened next.
+        Writes and searches work as always; a search may take longer. The work left is done on leaving the block, even
+        by an exception, and if that fails or the process ends, when the store is next opened.
 
         Raises:
-            StoreError: It could not be done; what was written stays.
+            StoreError: The work could not be done; what was written stays.
         """
         ...
 
@@ -269,18 +269,18 @@ class Store(Reader, Archive, Protocol):
 
     @property
     def obstacle(self) -> str | None:
-        """Why nothing can be written, in a sentence, where the store can only be read: else `None`."""
+        """Why the store can only be read and not written, in a sentence; `None` if it can be written."""
         ...
 
     async def list_nodes(self) -> list[StoreNode]:
-        """Return the servers that the store is spread over or copied to, in order; none where it is one place."""
+        """Return the servers that the store is spread over or copied to, in order; empty if it is in one place."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction. Those that reach the same org run one after another, across processes.
 
         Raises:
-            StoreError: The engine failed, or another process held the store too long. A failed commit is no proof
+            StoreError: The engine failed, or another process held the store too long. A failed commit does not prove
                 that nothing was written: repeat only what is idempotent.
         """
         ...
@@ -289,20 +289,20 @@ class Store(Reader, Archive, Protocol):
         """Return the documents that match, with exact scores. See `FindRequest` and `Found`.
 
         Sees every commit made before the call, by any process. BM25 has k1 = 1.2, b = 0.4 and a title weight of 2 (a
-        word in the title counts as two of one text); its frequencies and lengths are of what is not withdrawn there.
+        word in the title counts as two words of one text); its frequencies and lengths leave out withdrawn documents.
         """
         ...
 
     async def catch_up(self) -> None:
-        """Begin what the next searches would have to do first, where that is much; who serves calls it once."""
+        """Begin work that the next searches would have to do first, if it is much; a serving process calls it once."""
         ...
 
     async def scrub(self) -> bool:
         """Overwrite what is left in the engine's files of what was erased or removed; may take as long as reading all.
-        Return whether nothing of it is left in them now, the engine's own logs of what it did apart.
+        Return whether nothing of it is left there now, apart from the engine's own logs of what it did.
 
         Raises:
-            StoreError: It could not be done now. An engine that can do it does it when the store is opened next.
+            StoreError: It could not be done now. An engine that can do it does it when the store is next opened.
         """
         ...
 
@@ -311,18 +311,18 @@ class Store(Reader, Archive, Protocol):
         ...
 
     async def list_collections(self) -> Mapping[Collection, str]:
-        """Return every collection that holds a document, or once did, and a mark; it costs no look at any document.
-        A mark, never empty, differs from what it was before a document was written there; it may differ without.
+        """Return every collection that has, or once had, a document, with its mark; no document is looked at.
+        A mark is never empty. It changes whenever a document is written there, and may also change otherwise.
         """
         ...
 
     async def get_change_mark(self) -> str:
-        """Return a text that differs once any process has written, erased or embedded a document; it may differ
-        without. It costs next to nothing, so that one can ask again and again."""
+        """Return a text that changes whenever any process has written, erased or embedded a document, and may also
+        change otherwise. It costs next to nothing, so it can be read again and again."""
         ...
 
     async def check(self) -> None:
-        """Return when the store can be read and written.
+        """Return if the store can be read and written.
 
         Raises:
             StoreError: It cannot; the message says why.
@@ -344,11 +344,11 @@ class Embedder(Protocol):
         ...
 
     def reads(self, text: str) -> bool:
-        """Return whether the model was made for the script the text is written in; in others its vectors mislead."""
+        """Return whether the model was made for the script of the text; for others its vectors are misleading."""
         ...
 
     def knows(self, language: str | None) -> bool:
-        """Return whether the model knows a language (ISO 639-1; `None`: not recognised); in others it counts less."""
+        """Return whether the model knows a language (ISO 639-1; `None`: not recognised); if not, vectors count less."""
         ...
 
     async def load(self) -> None:
@@ -361,11 +361,11 @@ class Embedder(Protocol):
         ...
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector per text, in order; loads first where needed. Text beyond the model's window is ignored."""
+        """Return one vector per text, in order; loads first if needed. Text beyond the model's window is ignored."""
         ...
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question; loads first where needed."""
+        """Return the vector of a question; loads first if needed."""
         ...
 
 
@@ -374,7 +374,7 @@ class EmbeddingJob:
     """A document that is to be embedded.
 
     Attributes:
-        text_digest: `Document.text_digest` when that was noticed; empty where it is not known. Of two jobs for the same
+        text_digest: `Document.text_digest` when the job was made; empty if it is not known. Of two jobs for the same
             text of the same document, one is enough.
     """
 
@@ -385,45 +385,45 @@ class EmbeddingJob:
 
 
 JobOutcome: TypeAlias = Literal["embedded", "current", "gone", "failed"]
-"""What became of a job: `current` had its vectors, `gone` is no document any more, `failed` is tried again later."""
+"""The outcome of a job: `current` had its vectors, `gone` is no longer a document, `failed` is tried again later."""
 
 
 class JobQueue(Protocol):
-    """Announces to workers what is to be embedded. It only reduces latency: what it loses is found by polling.
+    """Announces to workers what is to be embedded. It only reduces latency: jobs that it loses are found by polling.
 
     What is to be done is read from the store; a queue may forget every job, and may hand one out twice.
     """
 
     @property
     def is_shared(self) -> bool:
-        """Whether workers in any process get what is enqueued now; where not, each process finds its own work."""
+        """Whether workers in any process get what is enqueued now; if not, each process finds its own work."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """Why the queue does not work, in a sentence without addresses; `None` when it does."""
+        """Why the queue does not work, in a sentence without addresses; `None` if it does."""
         ...
 
     def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
-        """Let workers know at once and without waiting; with no job, that there may be some. Never raises."""
+        """Notify workers at once without waiting; without jobs, that there may be some. Never raises."""
         ...
 
     async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
-        """Return in seconds whether a worker will get the jobs soon, each once while it waits. Never raises."""
+        """Return within seconds whether a worker will get the jobs soon, each once while it waits. Never raises."""
         ...
 
     async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
-        """Forget the jobs for which this is true, ended ones too; return whether nothing of them is surely left.
+        """Forget the jobs for which `is_meant` is true, even ended ones; return whether certainly none of them is left.
 
         Answers within seconds and never raises.
         """
         ...
 
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
-        """Call `work` with jobs, several at a time, until cancelled; return at once where there will never be any.
+        """Call `work` with jobs, several at a time, until cancelled; return at once if there will never be any.
 
-        A job for which `work` raises a `RefdeskError` is tried again later and later, and dropped after some attempts.
-        When cancelled, jobs at work may end within seconds; what they do not end is handed to another worker.
+        A job for which `work` raises a `RefdeskError` is tried again after growing pauses, and dropped after some
+        attempts. On cancellation, running jobs have seconds to end; those that do not are handed to another worker.
         """
         ...
 
@@ -431,39 +431,39 @@ class JobQueue(Protocol):
 class Scratchpad(Protocol):
     """Short notes that every process of a deployment sees, for a while.
 
-    It may lose any note at any time, so nothing may rest on one. It answers within a second and never raises; while it
-    is away nothing is kept and nothing is found.
+    It may lose any note at any time, so nothing may depend on one. It answers within a second and never raises; while
+    it is unavailable nothing is kept and nothing is found.
     """
 
     async def add(self, key: str, note: str, seconds: float) -> str | None:
-        """Keep a note unless there is one; return the one that was there, or `None` when there was none."""
+        """Keep a note unless there is one already; return the existing one, or `None` if there was none."""
         ...
 
     async def put(self, key: str, note: str, seconds: float) -> None:
-        """Keep a note, in place of one that was there."""
+        """Keep a note, replacing an existing one."""
         ...
 
     async def remove(self, key: str) -> None:
-        """Forget a note; what is not there may be removed."""
+        """Forget a note; it need not exist."""
         ...
 
     async def count(self, key: str, seconds: float) -> int | None:
-        """Count one more and return how many there were since the first, which was less than `seconds` ago.
+        """Count one more and return how many there have been since the first, which was less than `seconds` ago.
 
-        Each call counts at most once. `None` when it could not be counted.
+        Each call counts at most once. `None` if it could not be counted.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """Some records from a source, as it gave them, and how many it holds in all (by id) where it says so.
+    """Some records from a source, as it gave them, and how many it holds in all (by id) if it says so.
 
     Attributes:
-        name: Pages of the same name hold the same records and give the same total; `None` where that cannot be told.
-        outline: What the source must know of a page of this name so that it need not read it again.
-        unread: Returns the records, which were not read because the page is a known one; `records` is empty then.
-        repeated: The ids of its records that this reading had given before.
+        name: Pages of the same name hold the same records and give the same total; `None` if that cannot be told.
+        outline: What the source must know about a page of this name so that it need not read it again.
+        unread: Returns the records, which were not read because the page is a known one; then `records` is empty.
+        repeated: The ids of its records that occurred earlier in this reading.
     """
 
     records: tuple[JsonObject, ...]
@@ -479,21 +479,21 @@ class Source(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether reading everything is the whole truth, so that what is missing is gone: a feed drops old entries."""
+        """Whether it gives everything, so that what is missing is gone; a feed, which drops old entries, does not."""
         ...
 
     def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         """Yield the records changed at or after the watermark `since`, or all of them, each at least once.
 
         Raises:
-            SourceError: The source failed for good; pages already yielded stay valid.
+            SourceError: The source failed in spite of retries; pages already yielded stay valid.
         """
         ...
 
 
 @runtime_checkable
 class RecognisingSource(Protocol):
-    """A source that recognises a page that it gave before, and then does not read its records; see `Source`."""
+    """A source that recognises pages it gave before, and does not read their records again; see `Source`."""
 
     def read_with(self, known: Mapping[str, JsonValue], since: str | None) -> AsyncIterator[SourcePage]:
         """Yield pages as `Source.read` does, given the outlines of pages that it gave before, by name."""

@@ -1,8 +1,8 @@
 """The settings: one frozen tree, and the only reader of the environment and the config file.
 
-What is here concerns all of refdesk; each toolset declares its own, and `compose` puts them together. Every setting is
-an environment variable that starts with `REFDESK_`, or the key of its name in the config file, which the environment
-overrides; without any of them everything works, locally.
+The settings here concern all of refdesk; each toolset declares its own, and `compose` puts them together. Every setting
+is an environment variable that starts with `REFDESK_`, or a key of the same name in the config file, which the
+environment overrides. Without any of them everything works, locally.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _OF_TESTS = f"{PREFIX}TEST_"
 _NEAR = 0.85
-"""How alike two names of variables are, from 0 to 1, when one is taken for the other misspelt. What a cluster sets for
-a service of this name is less alike."""
+"""How similar two names of variables must be, from 0 to 1, for one to be taken for a misspelling of the other. The
+variables that a cluster sets for a service called refdesk are less similar."""
 
 _OTEL_ENDPOINTS = tuple(f"OTEL_EXPORTER_OTLP_{part}ENDPOINT" for part in ("", "TRACES_", "METRICS_"))
 _OTEL = (
@@ -61,7 +61,7 @@ def _user_data_folder() -> Path:
 class Settings(BaseSettings):
     """What an operator can configure. Descriptions name the unit; secrets never show in logs or errors."""
 
-    # Only what is composed of this is ever validated with.
+    # Only the model that `compose` makes of this is ever used to validate, so this one need not be built.
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True, defer_build=True
     )
@@ -327,7 +327,7 @@ def compose() -> type[Settings]:
 
 
 def load_settings(*, org: str | None = None, agent: str | None = None, tools: str | None = None) -> Settings:
-    """Return the settings of the environment; what is given overrides it.
+    """Return the settings of the environment and the config file; the arguments override them.
 
     Raises:
         ConfigurationError: A variable is malformed or misspelt; the message names it and never shows its value.
@@ -343,10 +343,10 @@ def load_settings(*, org: str | None = None, agent: str | None = None, tools: st
 
 
 def _read_file() -> dict[str, str]:
-    """Return what the config file says where the environment says nothing.
+    """Return the settings of the config file that the environment does not set.
 
     Raises:
-        ConfigurationError: The file cannot be used, or has a key that is no setting.
+        ConfigurationError: The file cannot be used, or has a key that is not a setting.
     """
     try:
         filed = config_file.read(os.environ)
@@ -366,7 +366,7 @@ def _name_file() -> str:
 
 
 def find_config_file() -> tuple[str | None, bool]:
-    """Return where the config file is or would be, `None` where none is wanted, and whether it is there."""
+    """Return where the config file is or would be (`None` if none is wanted), and whether it exists."""
     path = config_file.find_path(os.environ)
     return path, path is not None and os.path.isfile(path)
 
@@ -376,8 +376,8 @@ class Effective:
     """A setting as it is in effect.
 
     Attributes:
-        value: What it is; of a secret, only that it is set counts.
-        source: What says so.
+        value: Its value; a secret's must not be shown, only whether it is set.
+        source: Where the value comes from.
     """
 
     name: str
@@ -407,7 +407,7 @@ def _hides(field: FieldInfo) -> bool:
 
 
 def check_names(environment: Mapping[str, str]) -> None:
-    """Return when no variable looks like a setting and is none. What looks like none may belong to others.
+    """Return if no variable looks like a misspelt setting. Variables that resemble none may belong to other programs.
 
     Raises:
         ConfigurationError: One does; the message names it and the nearest setting.
@@ -420,7 +420,7 @@ def check_names(environment: Mapping[str, str]) -> None:
 
 
 def list_given() -> tuple[dict[str, str], list[str]]:
-    """Return the settings that the environment gives, as written, and the variables of those that are secret.
+    """Return the settings in the environment, by variable and as written, and the variables of secret ones.
 
     Raises:
         ConfigurationError: See `load_settings`.
@@ -433,7 +433,7 @@ def list_given() -> tuple[dict[str, str], list[str]]:
 
 
 def read_variable(name: str) -> str | None:
-    """Return a variable of the environment that is no setting, such as a client's key; `None` where it is empty."""
+    """Return an environment variable that is not a setting, such as a client's key; `None` if it is empty."""
     return os.environ.get(name) or None
 
 
@@ -442,8 +442,8 @@ class Receiver:
     """Where traces and metrics go.
 
     Attributes:
-        variable: What says so.
-        endpoint: Its base URL; `None` where OpenTelemetry reads the standard variables itself.
+        variable: The variable that says so.
+        endpoint: Its base URL; `None` if OpenTelemetry reads the standard variables itself.
         sends: Which of `traces` and `metrics` go there.
         interval_seconds: How often metrics are sent.
     """
@@ -455,10 +455,10 @@ class Receiver:
 
 
 def find_receiver(settings: Settings) -> Receiver | None:
-    """Return where traces and metrics go, as the settings and the standard variables of OpenTelemetry say, or `None`.
+    """Return where traces and metrics go, according to the settings and OpenTelemetry's standard variables, or `None`.
 
     Raises:
-        ConfigurationError: The variables ask for a protocol that is not spoken, or are malformed.
+        ConfigurationError: The variables ask for a protocol that is not supported, or are malformed.
     """
     own, said = settings.otlp_endpoint, {name: os.environ.get(name, "").strip() for name in _OTEL}
     standard = next((name for name in _OTEL_ENDPOINTS if said[name]), None)
@@ -483,7 +483,7 @@ def variable(name: str) -> str:
 
 
 def explain(error: ValidationError, filed: Collection[str] = ()) -> str:
-    """Return what is wrong with each setting, without its value: by its variable, or its key where the file says it."""
+    """Return what is wrong with each setting, by its variable or its key in the config file, without its value."""
     problems = dict[str, str]()
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         shape = "has the wrong form" if one["type"] == "string_pattern_mismatch" else one["msg"]
