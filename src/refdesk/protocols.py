@@ -322,7 +322,7 @@ class Store(Reader, Archive, Protocol):
         ...
 
     async def check(self) -> None:
-        """Return if the store can be read and written.
+        """Check that the store can be read and written.
 
         Raises:
             StoreError: It cannot; the message says why.

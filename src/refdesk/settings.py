@@ -407,7 +407,7 @@ def _hides(field: FieldInfo) -> bool:
 
 
 def check_names(environment: Mapping[str, str]) -> None:
-    """Return if no variable looks like a misspelt setting. Variables that resemble none may belong to other programs.
+    """Check that no variable looks like a misspelt setting. Variables that resemble none may belong to other programs.
 
     Raises:
         ConfigurationError: One does; the message names it and the nearest setting.

@@ -239,7 +239,7 @@ def make_key(
 
 
 def check_key(org: str, agent: str, scopes: Sequence[str], known: Mapping[str, str]) -> None:
-    """Return if a key may have this org, agent and scopes.
+    """Check that a key may have this org, agent and scopes.
 
     Raises:
         InvalidInputError: A name or a scope is not allowed.

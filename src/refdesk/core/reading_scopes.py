@@ -40,7 +40,7 @@ def find_reading_scopes(toolsets: Iterable[Toolset], *, live: bool = True) -> Re
 
 
 def require_scopes(held: Set[str], wanted: Iterable[str]) -> None:
-    """Return if all of these scopes are held.
+    """Check that all of these scopes are held.
 
     Raises:
         PermissionDeniedError: One of them is missing.

@@ -173,7 +173,7 @@ def list_faults(settings: Settings) -> dict[str, list[str]]:
 
 
 def require_sound(settings: Settings) -> None:
-    """Return if the files are sound, or if the stores are not in files; blocks.
+    """Check that the files are sound, if the stores are in files; blocks.
 
     Raises:
         StoreError: One is damaged, so that reading it may not give everything.

@@ -102,7 +102,7 @@ def open_key_file(settings: Settings) -> KeyFile | None:
 
 
 def check_opening(settings: Settings) -> None:
-    """Return if the settings are written such that the stores, the queue and the embedder can be opened.
+    """Check that the settings are written such that the stores, the queue and the embedder can be opened.
 
     Unlike `choose_base`, it imports what parses addresses, if they name a server.
 

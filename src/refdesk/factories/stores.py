@@ -93,7 +93,7 @@ def find_file(url: str) -> Path | None:
 
 
 def require_there(url: str, variable: str) -> None:
-    """Return if there is a store at a URL to read from; for one on a server, that is found out when it is opened.
+    """Check that there is a store at a URL to read from; for one on a server, that is found out when it is opened.
 
     Raises:
         ConfigurationError: The URL names a file that does not exist. It is not created.
@@ -142,7 +142,7 @@ async def _open_neo4j(url: str) -> AsyncGenerator[Store]:
 
 
 def check_addresses(redis: SecretStr | None, stores: Sequence[str]) -> None:
-    """Return if the URLs of Redis and of stores on Neo4j are well-formed.
+    """Check that the URLs of Redis and of stores on Neo4j are well-formed.
 
     Raises:
         ConfigurationError: One is not.

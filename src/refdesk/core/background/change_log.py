@@ -23,7 +23,7 @@ CHANGES = "sync_changes"
 BEGUN = "sync_changes_begun"
 
 _MOST = 100_000
-"""Most records read of one month; a month usually has a few hundred."""
+"""Most records read of one month; a month has a few hundred."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Backlog:
     is_attended: bool
 
     def is_stalled(self, now: datetime, since: datetime) -> bool:
-        """Whether nobody embeds and a document has waited, counted from `since` at the earliest, too long."""
+        """Whether nobody embeds and a document has waited longer than `STALLED_AFTER`, counted at most from `since`."""
         return self.oldest is not None and not self.is_attended and now - max(self.oldest, since) > STALLED_AFTER
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 QUIET_SECONDS = 0.25
-"""How long after a call another one is likely to follow; after that it counts as quiet."""
+"""How long after the end of a call another one is likely to follow; only then is it quiet."""
 
 LOOK_SECONDS = 0.02
 """How often to check whether the calls that are being answered have ended."""

@@ -61,7 +61,7 @@ def decode_json(text: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def check_texts(*texts: str) -> None:
-    """Return if every text can be stored.
+    """Check that every text can be stored.
 
     Raises:
         InvalidInputError: One holds a NUL or half of a surrogate pair.

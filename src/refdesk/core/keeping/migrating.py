@@ -304,7 +304,7 @@ async def note_removing(target: Store, part: Part, end: str) -> None:
 
 
 async def _require_alone(source: Store, target: Store, part: Part) -> None:
-    """Return if the source has something of an org and the target has nothing."""
+    """Check that the source has something of an org and the target has nothing."""
     if not await _holds_any(source, part):
         raise NotFoundError(f"The source has nothing of the org {part.org}: check its name, which must be exact.")
     if await _holds_any(target, replace(part, toolsets=frozenset(), is_rest=True)):

@@ -112,7 +112,7 @@ def decode_date_ranges(text: str, read_instant: ReadInstant = decode_instant) ->
 
 
 def check_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> None:
-    """Return if the vectors can be stored as the model's.
+    """Check that the vectors can be stored as the model's.
 
     Raises:
         InvalidInputError: A vector does not have the model's width, or a component is not a finite number.

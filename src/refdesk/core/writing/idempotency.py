@@ -151,7 +151,7 @@ class Once(Generic[Result]):
     asked_at: datetime | None = None
 
     async def check(self, reader: Reader) -> None:
-        """Return if this is the first call.
+        """Check that this is the first call.
 
         Raises:
             AnsweredBefore: It is a repetition.
