@@ -1,6 +1,6 @@
 """The command line: `refdesk serve`, `search`, `keys` and the rest.
 
-Only the command that is given is imported, and it imports what it needs when it runs.
+Only the module of the given command is imported, and it imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _COMMANDS = {
     "watch": "watch:watch",
     "watches": "watch:watches",
 }
-"""Each command's module here, and its name there."""
+"""The module of each command in this package, and the command's name in that module."""
 
 
 _WANTS_JSON = f"{__name__}.wants_json"
 
 
 class _Told(click.ClickException):
-    """An error as it is reported, with its code for programs."""
+    """An error as it is reported to the caller, with its code for programs."""
 
     def __init__(self, message: str, code: str = errors.RefdeskError.code) -> None:
         super().__init__(message)
@@ -51,8 +51,8 @@ class _CallerMistake(_Told):
 
 
 class _Commands(Group):
-    """Imports a command when it is asked for, and ends every error in one sentence on stderr: exit status 2 when the
-    caller can mend it, else 1; on stdout as well, as JSON, for who asks for JSON."""
+    """Imports a command when it is asked for, and reports every error in one sentence on stderr, with exit status 2 if
+    the caller can fix it and 1 otherwise. With `--json`, the error also goes to stdout as JSON."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
@@ -80,7 +80,7 @@ class _Commands(Group):
 
 
 def _unwrap(error: Exception) -> Exception:
-    """Return what was raised where tasks that ran together have wrapped it, and nothing else, in a group."""
+    """Return the only exception in a group, such as one raised by concurrent tasks; any other error as it is."""
     inner = cast("ExceptionGroup[Exception]", error).exceptions if isinstance(error, ExceptionGroup) else ()
     return _unwrap(inner[0]) if len(inner) == 1 else cast("Exception", error)
 
@@ -105,7 +105,7 @@ def _tell_bug(error: Exception) -> str:
 
 
 def _print_json(error: click.ClickException) -> None:
-    """Print an error in the form that it has over REST; where nothing can be printed, stderr alone has it."""
+    """Print an error in the form that it has over REST; if stdout cannot be written, only stderr reports it."""
     from refdesk.cli.invocation import print_json
 
     code = error.code if isinstance(error, _Told) else errors.InvalidInputError.code
@@ -133,11 +133,11 @@ def cli(context: click.Context) -> None:
 
 
 def main(no_desk: str | None = None) -> None:
-    """Run the command line and exit; `no_desk` says why `serve` cannot leave it to a desk, where that is so."""
+    """Run the command line and exit; `no_desk` says why `serve` cannot use a desk, if it cannot."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What a terminal's or a pipe's encoding lacks is written as an escape: no title ends a list.
+            # Characters that the terminal or pipe cannot encode are escaped, so that no title breaks off a list.
             stream.reconfigure(errors="backslashreplace")
-    # A shell asks what completes a line before there is a command: this makes PowerShell one that may.
+    # A shell asks for completions before any command is imported: this import registers PowerShell.
     import_module(f"{__name__}.completion")
     cli.main(prog_name="refdesk", obj=no_desk)

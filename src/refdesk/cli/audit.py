@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refdesk.core.writing.audit import Verdict
 
 MOST_RECORDS = 3
-"""Of one act, for people; a sync writes hundreds, and `--json` has them all."""
+"""Records shown for one act when people read it: a sync writes hundreds, and `--json` has them all."""
 
 org_option = click.option(
     "--org", metavar="ORG", type=invocation.NAME, help="Only this org's; * is the server's own work. Default: all."

@@ -129,7 +129,7 @@ def _tell(results: Sequence[Restored]) -> list[str]:
 
 
 def _warn(each: Restored) -> list[str]:
-    """Return what could not be carried over, and what to do."""
+    """Return what could not be carried over, and what to do about it."""
     lines: list[str] = []
     if each.kept is None and not each.knows_erasures:
         lines.append(NEW_PLACE)

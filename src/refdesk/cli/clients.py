@@ -1,4 +1,4 @@
-"""The MCP clients that `refdesk connect` knows: where each keeps its servers, and how it writes one down.
+"""The MCP clients that `refdesk connect` knows: where each lists its servers, and in what form.
 
 Sources are the clients' own documentation, as of November 2026.
 """
@@ -29,13 +29,13 @@ class Client:
 
     Attributes:
         title: Its name, as people write it.
-        find_file: Returns the user's configuration file.
-        project_file: The file of a project, below its folder; `None` where projects have none.
-        section: What holds the servers, by name.
+        find_file: Returns the path of the user's configuration file.
+        project_file: The configuration file of a project, relative to its folder; `None` where projects have none.
+        section: The key under which the file lists servers by name.
         make_remote: Returns the entry of a server at a URL, with or without a key; `None` where only local ones work.
-        make_local: Returns the entry of a server that is started by a command with arguments and variables.
-        then: What to do so that the client reads its file.
-        has_key: Whether its file can name a variable that holds the key.
+        make_local: Returns the entry of a server that is started by a command, given its arguments and variables.
+        then: What the user must do for the client to read the file.
+        has_key: Whether the file can name an environment variable that holds the key.
     """
 
     title: str
@@ -66,7 +66,7 @@ def _make_codex_remote(url: str, has_key: bool) -> Entry:
 
 
 def _in_settings(*parts: str) -> Callable[[], Path]:
-    """Return where programs keep a user's settings: `%APPDATA%`, `~/Library/Application Support` or `~/.config`."""
+    """Return a finder of a path in the user's settings: `%APPDATA%`, `~/Library/Application Support` or `~/.config`."""
 
     def find() -> Path:
         from platformdirs import user_config_path
@@ -156,4 +156,4 @@ CLIENTS: Mapping[str, Client] = {
         _at("httpUrl", f"${KEY_VARIABLE}"),
     ),
 }
-"""By the name that the command line has for it."""
+"""Each client by the name that the command line uses for it."""

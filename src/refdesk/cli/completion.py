@@ -1,6 +1,6 @@
-"""`refdesk completion`: what lets a shell complete commands, options and their values.
+"""`refdesk completion`: prints the script that lets a shell complete commands, options and their values.
 
-The library of the command line knows bash, zsh and fish; PowerShell is added here, by the interface it has for that.
+Click knows bash, zsh and fish; PowerShell is added here, through click's interface for further shells.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
 
 
 class PowerShellComplete(ShellComplete):
-    """PowerShell 5 and 7, on any system: a line for each proposal, its parts apart by tabs."""
+    """PowerShell 5 and 7, on any system: one line for each proposal, with tabs between its parts."""
 
     name: ClassVar[str] = "powershell"
     source_template: ClassVar[str] = _POWERSHELL
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the one that is completed, and that one."""
+        """Return the words before the one to complete, and that word."""
         from refdesk.settings import read_variable
 
         words, word = split_arg_string(read_variable("COMP_WORDS") or ""), read_variable("COMP_CWORD") or ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "(set, not shown)"
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
-"""Who an address signs in as: it may hold a password."""
+"""The user part of a URL, which may include a password."""
 
 
 @click.command()
@@ -53,7 +53,7 @@ def _lay_out(shown: Sequence[Effective]) -> list[str]:
 
 
 def tell_value(each: Effective) -> str:
-    """Return a setting's value as variables are written, without anything secret; empty where it has none."""
+    """Return a setting's value as an environment variable would hold it, without secrets; empty where it has none."""
     if each.value is None:
         return ""
     if each.is_secret:

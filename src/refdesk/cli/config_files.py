@@ -1,6 +1,6 @@
 """Edits of other programs' configuration files that leave every other byte as it was: JSON with comments, and TOML.
 
-An edit is made in the text and then checked: the file must parse to what it was, but for the one entry.
+An edit is made in the text and then checked: apart from the one entry, the file must parse to what it did before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL = re.compile(r"[^\s,\]}/]+")
 _HEADER = re.compile(r"^[ \t]*\[\[?([^\]\n]+)\]\]?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _MARK = "\ufeff"
-"""A byte order mark, with which some editors begin a file."""
+"""The byte order mark that some editors put at the beginning of a file."""
 
 _BY_HAND = "its {} is written in a way that is best edited by hand"
 _TRAILING = re.compile(r"(?<=\n)(?:[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z))+\Z")
@@ -30,12 +30,12 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class UnreadableFileError(errors.InvalidInputError):
-    """A configuration file is not what its program reads, or cannot be edited without touching the rest."""
+    """A configuration file is not in the format that its program reads, or an entry cannot be edited on its own."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """A member of an object: where it begins, where its value begins and ends."""
+    """A member of an object: where it begins, and where its value begins and ends."""
 
     start: int
     value_start: int
@@ -45,7 +45,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Node:
-    """A value, where it begins, and its members where it is an object."""
+    """A value: where it begins, and its members if it is an object."""
 
     value: Any
     start: int
@@ -54,14 +54,14 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How a file is written: by what it indents, and how its lines end."""
+    """How a file is formatted: its indentation step and its line breaks."""
 
     step: str
     line_break: str
 
 
 class _Reader:
-    """Reads JSON with comments and trailing commas, keeping where things are."""
+    """Reads JSON with comments and trailing commas, and keeps the positions of values."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -129,10 +129,10 @@ class _Reader:
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """Return the object in JSON with comments; an empty text holds an empty one.
+    """Return the object in a text of JSON with comments; an empty text yields an empty object.
 
     Raises:
-        UnreadableFileError: It is none.
+        UnreadableFileError: The text holds no JSON object.
     """
     return cast("dict[str, Any]", _read_node(text).value)
 
@@ -149,10 +149,10 @@ def _read_node(text: str) -> _Node:
 
 
 def edit_json(text: str, section: str, name: str, entry: Mapping[str, Any] | None) -> str:
-    """Return the text with an entry of a section put, replaced, or with `None` removed.
+    """Return the text with an entry of a section added or replaced; with `None`, removed.
 
     Raises:
-        UnreadableFileError: It is no JSON object, or something else stands where the section would.
+        UnreadableFileError: The text is not a JSON object, or the section is something other than an object.
     """
     before = read_json(text)
     if not isinstance(before.get(section, {}), dict):
@@ -167,7 +167,7 @@ def _split_mark(text: str) -> tuple[str, str]:
 
 
 def _find_break(text: str) -> str:
-    """Return how the file ends its lines: as it ends the first one."""
+    """Return the line break that ends the file's first line."""
     first = text.find("\n")
     return "\r\n" if text[max(0, first - 1) : first] == "\r" else "\n"
 
@@ -187,7 +187,7 @@ def _edit_json(text: str, section: str, name: str, entry: Mapping[str, Any] | No
 
 
 def _find_step(text: str, root: _Node) -> str:
-    """Return how the file indents: by the blanks before its first member."""
+    """Return the indentation step of the file: the blanks before its first member."""
     for member in root.members.values():
         line = text[text.rfind("\n", 0, member.start) + 1 : member.start]
         if line and not line.strip():
@@ -196,19 +196,19 @@ def _find_step(text: str, root: _Node) -> str:
 
 
 def _insert(text: str, into: _Node, key: str, value: object, style: _Style, depth: int) -> str:
-    """Put a member first: what follows keeps its commas and comments."""
+    """Insert a member as the first, so that those after it keep their commas and comments."""
     written = f"{style.line_break}{style.step * depth}{json.dumps(key)}: {_dump(value, style, depth)}"
     place = into.start + 1
     if into.members:
         return text[:place] + written + "," + text[place:]
     rest = text[place:]
-    # An empty object may hold comments, which stay.
+    # An object without members may hold comments, which stay.
     ends = rest.lstrip(" \t").startswith(("\n", "\r\n"))
     return text[:place] + written + ("" if ends else f"{style.line_break}{style.step * (depth - 1)}") + rest
 
 
 def _cut(text: str, member: _Member) -> str:
-    """Take a member out, and one comma with it."""
+    """Remove a member, and one comma with it."""
     start, end = member.start, member.end
     following = _SKIPPED.match(text, end)
     after = end if following is None else following.end()
@@ -218,7 +218,8 @@ def _cut(text: str, member: _Member) -> str:
         before = text[:start].rstrip()
         start = len(before) - 1 if before.endswith(",") else start
     line = text.rfind("\n", 0, start)
-    # A line of its own goes whole; its break stays where a comment before needs it, and anything follows.
+    # A member alone on its line takes the line along. If more follows it there, the break before stays: it may end a
+    # comment.
     if line >= 0 and not text[line:start].strip() and text[end : end + 1] in ("\r", "\n"):
         start = line - 1 if text[:line].endswith("\r") else line
     return text[:start] + text[end:]
@@ -233,7 +234,7 @@ def read_toml(text: str) -> dict[str, Any]:
     """Return the tables of a TOML file.
 
     Raises:
-        UnreadableFileError: It is none.
+        UnreadableFileError: The text is not valid TOML.
     """
     import tomllib
 
@@ -244,10 +245,10 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def edit_toml(text: str, section: str, name: str, entry: Mapping[str, Any] | None) -> str:
-    """Return the text with a table of a section put, replaced, or with `None` removed.
+    """Return the text with a table of a section added or replaced; with `None`, removed.
 
     Raises:
-        UnreadableFileError: It is no TOML, or the table is written in a way that cannot be edited alone.
+        UnreadableFileError: The text is not valid TOML, or the table is written in a way that cannot be edited alone.
     """
     before = read_toml(text)
     if not isinstance(before.get(section, {}), dict):
@@ -263,7 +264,7 @@ def edit_toml(text: str, section: str, name: str, entry: Mapping[str, Any] | Non
 
 
 def _put_table(text: str, section: str, name: str, written: str | None, line_break: str) -> str:
-    """Put a table where the one of the entry begins, with those below it, or at the end; or take that out."""
+    """Replace the tables of an entry by the written one, append it where there are none, or remove them without one."""
     own = list(_find_tables(text, section, name))
     for start, end in reversed(own[1:]):
         text = _take_out(text, start, end)
@@ -278,8 +279,8 @@ def _put_table(text: str, section: str, name: str, written: str | None, line_bre
 
 
 def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield where tables of an entry begin and end; what follows one another is one, and comments before the next
-    header are its."""
+    """Yield where the tables of an entry begin and end. Adjacent tables count as one; comments just before the next
+    header belong to that header."""
     headers = list(_HEADER.finditer(text))
     ends = [*(header.start() for header in headers), len(text)][1:]
     start: int | None = None
@@ -296,7 +297,7 @@ def _find_tables(text: str, section: str, name: str) -> Iterator[tuple[int, int]
 
 
 def _take_out(text: str, start: int, end: int) -> str:
-    """Take a part out, and the empty line before it where one follows or nothing does."""
+    """Remove a part, and the empty line before it if an empty line or nothing follows."""
     before, after = text[:start], text[end:]
     if before.endswith(("\n\n", "\n\r\n")) and (not after or after.startswith(("\n", "\r\n"))):
         before = before.removesuffix("\n").removesuffix("\r")

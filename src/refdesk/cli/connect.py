@@ -1,4 +1,4 @@
-"""`refdesk connect`: writes refdesk into an MCP client's configuration, once it has answered as the client will ask."""
+"""`refdesk connect`: adds refdesk to an MCP client's configuration once it has answered as the client will ask."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 HANDSHAKE_SECONDS = 120.0
 _EPHEMERAL = ("archive-v0", "environments-v2")
-"""Folders of uv's cache in which `uvx` runs a command; they may go at any time."""
+"""Folders of uv's cache from which `uvx` runs a command; they may be removed at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The server that a client is to reach: a URL, or a command with arguments and variables."""
+    """The server that a client is to reach: a URL, or a command with arguments and environment variables."""
 
     url: str | None
     command: str
@@ -113,7 +113,7 @@ def _find_file(client: Client, project: bool, path: Path | None) -> Path:
 
 def _read(file: Path) -> str:
     try:
-        # As it is: a file that is read as text loses how its lines end.
+        # Read as bytes: reading as text would lose the file's line breaks.
         return file.read_bytes().decode()
     except FileNotFoundError:
         return ""
@@ -143,7 +143,7 @@ def _choose_server(url: str | None, options: Mapping[str, Sequence[str]]) -> _Se
 
 
 def _find_command() -> list[str]:
-    """Return the command that starts refdesk from any folder, by its whole path."""
+    """Return the command that starts refdesk from any folder, with its full path."""
     if set(Path(sys.prefix).parts) & set(_EPHEMERAL):
         return [shutil.which("uvx") or "uvx", "refdesk", "serve", "--stdio"]
     beside = shutil.which("refdesk", path=str(Path(sys.executable).parent))
@@ -190,7 +190,7 @@ def _show_change(file: Path, before: str, after: str) -> str:
 
 
 def _write(file: Path, before: str, after: str) -> Path | None:
-    """Write the file and return where it is kept as it was; a link stays one."""
+    """Write the file and return the path of its backup; a symbolic link stays one."""
     from refdesk.kit.files import write_atomically
 
     target = file.resolve()
@@ -210,10 +210,10 @@ def _write(file: Path, before: str, after: str) -> Path | None:
 
 
 def _shake_hands(server: _Server) -> str:
-    """Return what refdesk answers when it is asked as the client will ask.
+    """Return what refdesk answers when it is asked the way the client will ask.
 
     Raises:
-        ConfigurationError: It does not answer; the message says why.
+        ConfigurationError: refdesk does not answer; the message says why.
     """
     import anyio
 
@@ -245,7 +245,7 @@ async def _open(server: _Server) -> AsyncGenerator[Transport]:
     from mcp.client.streamable_http import streamable_http_client
 
     if server.url is None:
-        # A client that was not started from this shell has its variables from the entry alone.
+        # A client that was not started from this shell gets its variables from the entry alone.
         variables = {**get_default_environment(), **server.variables}
         yield stdio_client(StdioServerParameters(command=server.command, args=list(server.arguments), env=variables))
         return

@@ -1,4 +1,4 @@
-"""What `refdesk doctor --deep` looks at beside the rest: everything that is kept, read and compared."""
+"""The additional checks of `refdesk doctor --deep`: everything that is stored is read and compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADVICE = {
 
 
 async def look_deep(desk: Desk) -> list[Check]:
-    """Return what is found within the files, and by reading everything through the stores where they open."""
+    """Return what is found in the files, and by reading everything through the stores if they open."""
     checks = await _check_files(desk.settings)
     try:
         base = await desk.get_base()
@@ -33,7 +33,7 @@ async def look_deep(desk: Desk) -> list[Check]:
 
 
 async def _check_files(settings: Settings) -> list[Check]:
-    """Return what is found within the files of stores that are kept in files, page by page and row by row."""
+    """Return what is found in the files of file-based stores, page by page and row by row."""
     import anyio.to_thread
 
     from refdesk.factories.backups import list_faults
@@ -41,7 +41,7 @@ async def _check_files(settings: Settings) -> list[Check]:
     try:
         found = await anyio.to_thread.run_sync(list_faults, settings)
     except errors.ConfigurationError:
-        return []  # a server keeps them, and has checks of its own
+        return []  # a database server keeps the data, and has checks of its own
     checks: list[Check] = []
     for toolset, faults in found.items():
         name = f"{toolset} file".strip()

@@ -43,13 +43,13 @@ def status(as_json: bool) -> None:
 
 
 def list_running() -> list[Mapping[str, Any]]:
-    """Return what the desks of this data folder say of themselves."""
+    """Return the status that each desk of this data folder gives of itself."""
     return [said for place, found in list_desks() if (said := through_desk.exchange(place, found, _ask("status")))]
 
 
 def find_report(desks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return what is kept, as one of the desks says, else read by this process; `None` where the store's file is not
-    there."""
+    """Return the report on what is stored, from one of the desks or else read by this process; `None` if the store's
+    file does not exist."""
     told = next((each["report"] for each in desks if each.get("report")), None)
     return told if told is not None else _read_report(invocation.load())
 
@@ -89,7 +89,7 @@ def stop(as_json: bool) -> None:
 
 
 def end(place: rendezvous.Place, found: rendezvous.Found, *, is_quiet: bool = False) -> bool:
-    """End a desk, unless it serves over HTTP too, and say so unless it is to be quiet; return whether it has ended."""
+    """End a desk unless it also serves over HTTP, report that unless `is_quiet`, and return whether it has ended."""
     said = through_desk.exchange(place, found, _ask("stop"))
     if said and said.get("kind") == "http":
         click.echo(f"Process {found.pid} serves over HTTP too: end it where it was started.", err=True)

@@ -1,4 +1,4 @@
-"""`refdesk logs`: what the desks of this data folder write down."""
+"""`refdesk logs`: shows what the desks of this data folder log."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def logs(follow: bool, most: int, as_json: bool) -> None:
 
 
 def list_servers() -> list[int]:
-    """Return the processes that serve this data folder over HTTP, and so write their log elsewhere."""
+    """Return the ids of processes that serve this data folder over HTTP, and therefore log elsewhere."""
     if all(found.kind != "http" for _, found in list_desks()):
         return []
     return [int(each["pid"]) for each in list_running() if each["kind"] == "http"]
 
 
 def find_log() -> Path | None:
-    """Return the log of the desk that was written to last, or `None` where there is none."""
+    """Return the desk log that was written to most recently, or `None` if there is none."""
     folder = Path(identity.find_home()) / rendezvous.FOLDER
     return max(folder.glob("*.log"), key=lambda each: each.stat().st_mtime, default=None)
 
 
 def read_on(path: Path, most: int) -> Generator[str | None]:
-    """Yield the last lines of a log, of the one before it too where it is short, and then what is written.
+    """Yield the last lines of a log, including those of the previous file if it is short, and then new lines.
 
-    Whenever there is nothing more at the moment, `None` is yielded. A new file may take a full one's place.
+    `None` is yielded whenever there is nothing more at the moment. A full file may be replaced by a new one.
     """
     file = path.open("rb")
     try:
@@ -102,7 +102,7 @@ def _is_another(number: int, path: Path) -> bool:
 
 
 def tell(line: str) -> str:
-    """Return an entry of the log for a person to read, without what steers a terminal; a line that is none as it is."""
+    """Return a log entry for a person to read, without terminal control characters; any other line as it is."""
     try:
         entry: dict[str, Any] = json.loads(line)
         facts = [f"{name}={_write(value)}" for name, value in entry.items() if name not in _FACTS]

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 MOST_SHOWN = 3
 SOURCE_SECONDS = 5.0
 NEARLY_FULL = 0.9
-"""The part of what an org may keep from which on doctor warns."""
+"""Share of an org's quota from which on doctor warns."""
 LEAST_FREE = 1_000_000
-"""Bytes of a disk below which nothing can be stored for long."""
+"""Free bytes on a disk below which storing will soon fail."""
 
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -56,7 +56,7 @@ def doctor(deep: bool, as_json: bool) -> None:
     else:
         from refdesk.settings import read_variable
 
-        # As no-color.org has it; click itself only looks whether somebody sees colours.
+        # As no-color.org specifies it; click itself only checks whether the output is a terminal.
         color = False if read_variable("NO_COLOR") else None
         for check in checks:
             click.echo(render(check), color=color)
@@ -64,7 +64,7 @@ def doctor(deep: bool, as_json: bool) -> None:
 
 
 def render(check: Check) -> str:
-    """Return a check as one line, and a second one where there is something to do."""
+    """Return a check as one line, with a second line if there is something to do."""
     status = click.style(f"{check.status:<4}", fg=_COLORS[check.status], bold=True)
     advice = f"\n{'':21}{check.advice}" if check.advice else ""
     return f"{status}  {check.name:<14} {check.found}{advice}"
@@ -75,7 +75,7 @@ def _has_failed(checks: list[Check]) -> bool:
 
 
 async def run_checks(is_deep: bool = False) -> list[Check]:
-    """Return every check that could be made, in the order in which they build on each other."""
+    """Return every check that could be made, ordered so that each follows those it depends on."""
     from refdesk.app import open_desk
     from refdesk.factories.toolsets import load_toolsets
     from refdesk.settings import load_settings
@@ -86,7 +86,7 @@ async def run_checks(is_deep: bool = False) -> list[Check]:
         toolsets = load_toolsets(settings=settings)
         found = f"embedder {settings.embedder}, org {settings.org}"
         checks = [Check("settings", "ok", found), *_check_file(), *_check_serving(settings, toolsets)]
-        # Keys of a file open no store: the rest can be looked at without them.
+        # Keys from a file are not needed to open a store, so everything else can be checked without them.
         async with open_desk(settings.model_copy(update={"keys_file": None}), toolsets, in_background=False) as desk:
             checks += [check async for check in _look(desk)]
             return checks + (await look_deep(desk) if is_deep else [])
@@ -97,7 +97,7 @@ async def run_checks(is_deep: bool = False) -> list[Check]:
 
 
 def _check_file() -> list[Check]:
-    """Return whether others can read the secrets of the config file; nothing where there is no file."""
+    """Return whether others can read the secrets in the config file; nothing if there is no file."""
     from refdesk.settings import find_config_file, list_effective
 
     path, is_there = find_config_file()
@@ -110,7 +110,7 @@ def _check_file() -> list[Check]:
 
 
 def _check_serving(settings: Settings, toolsets: Sequence[Toolset]) -> list[Check]:
-    """Return whether a server can start with what only it reads; nothing of what the settings leave as it is."""
+    """Return whether a server can start with the settings that only it reads; nothing on those that are not set."""
     from refdesk.factories.bases import open_key_file
     from refdesk.factories.toolsets import join_toolsets
     from refdesk.server.descriptions import choose_tools
@@ -181,7 +181,7 @@ async def _check_store(name: str, base: Base, most: int | None) -> AsyncIterator
 
 
 async def _check_roles(settings: Settings) -> list[Check]:
-    """Return of which stores no policy of the database binds the role; nothing where that is so of none."""
+    """Return a warning for each store whose database role bypasses row-level security; nothing if there is none."""
     from refdesk.factories.stores import list_above_policies
     from refdesk.factories.toolsets import choose_own_stores, list_names
 
@@ -200,7 +200,7 @@ async def _check_roles(settings: Settings) -> list[Check]:
 
 
 async def _check_sizes(name: str, base: Base, most: int | None) -> AsyncIterator[Check]:
-    """Yield how much orgs keep, where that is counted: the largest ones first."""
+    """Yield how much each org stores, largest first, if that is counted."""
     from refdesk.core.writing import sizes
 
     found = sorted((await sizes.read_sizes(base.knowledge_base.store)).items(), key=lambda pair: (-pair[1], pair[0]))
@@ -226,7 +226,7 @@ async def _check_sources(settings: Settings) -> list[Check]:
 
 
 async def _check_source(descriptor: ToolsetDescriptor, settings: Settings) -> Sequence[Check]:
-    """Return what the toolset says of what it depends on; of one that says nothing, whether its source answers."""
+    """Return the toolset's own checks of what it depends on; if it has none, whether its source answers."""
     if descriptor.check is not None:
         return await descriptor.check(settings)
     if descriptor.sync is None:
@@ -248,7 +248,7 @@ async def _check_source(descriptor: ToolsetDescriptor, settings: Settings) -> Se
 
 
 def _check_packages(settings: Settings) -> list[Check]:
-    """Return whether what installed packages bring is served."""
+    """Return whether the toolsets that installed packages bring are served."""
     from refdesk.factories.toolsets import load_what_can_be
 
     problems = load_what_can_be((), settings).problems
@@ -289,7 +289,7 @@ async def _check_toolsets(desk: Desk) -> list[Check]:
     checks: list[Check] = []
     for name, one in health.toolsets.items():
         if one.documents is None:
-            continue  # it is asked live and has checks of its own
+            continue  # it is queried live and has checks of its own
         as_of = f", as of {one.as_of:%Y-%m-%d %H:%M} UTC" if one.as_of else ""
         found = f"{say_count(one.documents, 'document')}{as_of}"
         if one.problem:
@@ -311,7 +311,7 @@ async def _check_quarantine(base: Base) -> Check:
 
 
 async def check_backups(settings: Settings, base: Base) -> Check:
-    """Return how the backups are that the settings ask for."""
+    """Return the state of the backups that the settings ask for."""
     import anyio.to_thread
 
     from refdesk.core.background.backups import find_problem, read_status
@@ -343,7 +343,7 @@ async def check_backups(settings: Settings, base: Base) -> Check:
 
 
 def _find_obstacle(folder: Path) -> str | None:
-    """Return why nothing can be written to a folder, which is made when it is first needed; `None` where it can."""
+    """Return why a folder, which is created when first needed, cannot be written to; `None` if it can."""
     nearest = next(each for each in (folder, *folder.absolute().parents) if os.path.exists(each))
     if not os.path.isdir(nearest):
         return f"{nearest} is no folder"
@@ -410,7 +410,7 @@ def _check_language_model(settings: Settings) -> Check:
 
 
 async def _check_console(issuer: str, base: str) -> Check:
-    """Return whether people can sign in to the console with the issuer."""
+    """Return whether people can sign in to the console through the issuer."""
     from refdesk.server.oauth.code_flow import RETURN
     from refdesk.server.oauth.issuer import Issuer
 
@@ -423,7 +423,7 @@ async def _check_console(issuer: str, base: str) -> Check:
 
 
 async def check_sign_in(settings: Settings) -> list[Check]:
-    """Return whether callers can sign in: whether the issuer's keys can be read. Nothing where no issuer is named."""
+    """Return whether callers can sign in, that is, whether the issuer's keys can be read; nothing without an issuer."""
     from refdesk.server.oauth.configuration import find_host, read_oauth
 
     try:

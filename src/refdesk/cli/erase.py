@@ -1,4 +1,4 @@
-"""`refdesk erase`: what must go, gone for good."""
+"""`refdesk erase`: removes for good what must not be kept."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def erase(entry: str | None, agent: str | None, org: str | None, yes: bool, as_j
 
 
 async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[int, bool, bool]:
-    """Return how many documents went, whether no trace is left in the files, and whether another store had them."""
+    """Return how many documents were erased, whether no trace is left in files, and whether another store had them."""
     from refdesk.app import open_desk
     from refdesk.core.keeping import erasing, migrating
     from refdesk.core.writing.audit import Actor

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def find_exporters() -> Mapping[str, Exporter]:
-    """Return how documents become files, for each toolset whose documents can."""
+    """Return the exporter of each toolset whose documents can be exported."""
     return {each.name: each.exporter for each in find_descriptors() if each.exporter is not None}
 
 
@@ -79,7 +79,7 @@ def export(
 
 @contextmanager
 def _open_target(output: Path | None) -> Generator[Path | TextIO]:
-    """Yield where to write: without a path, standard output, in UTF-8 and with line ends as they are."""
+    """Yield the target to write to; without a path, standard output in UTF-8 with line breaks left as they are."""
     if output is not None:
         yield output
         return
@@ -115,7 +115,7 @@ def _read_search(toolset: Toolset, query: str, filters: tuple[str, ...]) -> Base
     """Return the arguments of the toolset's search that find what is asked for.
 
     Raises:
-        InvalidInputError: They are none that it takes.
+        InvalidInputError: The search does not take them.
     """
     from refdesk.server import calls
     from refdesk.server.local import searching

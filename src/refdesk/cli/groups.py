@@ -1,4 +1,4 @@
-"""Groups of commands, whose help says whole what each is for."""
+"""Groups of commands whose help never cuts off what each command is for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIRST_CLAUSE = re.compile(r"^(?:[^:;.]|\.(?!\s|$))+")
 
 
 class Group(click.Group):
-    """Lists its commands each with what it does, folded where a line is too short for it; click would cut it."""
+    """Lists each command with what it does, wrapped if that does not fit on a line; click would cut it off."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102 - as click has it
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
@@ -21,6 +21,6 @@ class Group(click.Group):
 
 
 def _tell_briefly(command: click.Command) -> str:
-    """Return the first clause of what a command's help says."""
+    """Return the first clause of a command's help."""
     told = _FIRST_CLAUSE.match(command.get_short_help_str(WHOLE))
     return told[0] if told is not None else ""

@@ -80,7 +80,7 @@ def judge(
 
 
 async def examine(desk: Desk) -> None:
-    """Find what no desk has found yet."""
+    """Find the impacts that no desk has found yet."""
     await desk.make_examiner(await desk.get_base()).run_until_done()
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: who calls, filters from the command line, and one call through the table."""
+"""What the commands share: the caller's identity, filters, and calls to operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NameType(click.ParamType[str]):
-    """A name that is not empty: a shell gives an empty one for a variable that is not set, and means none of ours."""
+    """A name that is not empty: a shell expands an unset variable to an empty name, which is never meant."""
 
     name = "text"
 
@@ -33,7 +33,7 @@ class NameType(click.ParamType[str]):
 
 
 class PathType(click.Path):
-    """A path that is not empty: that of a variable that is not set would be the folder one happens to be in."""
+    """A path that is not empty: an unset variable in a shell would otherwise mean the current folder."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
@@ -45,7 +45,7 @@ class PathType(click.Path):
 
 
 class _PatternType(NameType):
-    """A name that the core would take, too: what is wrong with it is said of the option that has it."""
+    """A name that the core accepts: checking it here lets the error name the option."""
 
     def __init__(self, pattern: str, form: str) -> None:
         self._pattern, self._form = pattern, form
@@ -77,7 +77,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the an
 
 
 def caller_options(command: Command) -> Command:
-    """Let a command's caller say who calls."""
+    """Add the options by which a command's caller says who calls."""
     agent = click.option(
         "--agent", metavar="AGENT", type=AGENT, help="The agent that you are. Default: REFDESK_AGENT, else cli."
     )
@@ -88,7 +88,7 @@ def caller_options(command: Command) -> Command:
 
 
 def load(org: str | None = None, agent: str | None = None) -> Settings:
-    """Return the settings of a command, `org` and `agent` overriding the environment, and reduce logging.
+    """Return the settings of a command, with `org` and `agent` overriding the environment, and reduce logging.
 
     Raises:
         ConfigurationError: A setting is malformed.
@@ -108,15 +108,15 @@ def ask(
     agent: str | None = None,
     prepare: Callable[[Desk], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """Return the answer of a toolset's operation: of the desk that runs, or asked alone where none does.
+    """Return the answer of a toolset's operation, from the running desk or, without one, from this process.
 
     Args:
-        toolset: Which one is served for it; `None` for all that are configured.
+        toolset: The toolset to load for it; `None` for all that are configured.
         operation: The operation's name.
-        arguments: As it has them.
-        org: Whose it is.
-        agent: Who asks.
-        prepare: Done before, where it is asked alone: what a desk does in the background.
+        arguments: The operation's arguments.
+        org: The caller's, if not that of the settings.
+        agent: The same for the agent.
+        prepare: Awaited first when this process answers: does what a desk would do in the background.
     """
     names = (toolset,) if toolset is not None else ()
     answer = ask_desk(operation, arguments, org=org, agent=agent, names=names)
@@ -142,9 +142,9 @@ def ask(
 def ask_pages(
     settings: Settings, toolset: str, operation: str, arguments: Mapping[str, object]
 ) -> Iterator[dict[str, Any]]:
-    """Yield every page of an operation's answer, asked alone, whole; `next` of one is `after` of the one that follows.
+    """Yield every page of an operation's answer, asked in this process; `next` of one page is `after` of the following.
 
-    The store is open meanwhile, and nothing else is asked.
+    The store stays open meanwhile, and nothing else is asked.
     """
     from anyio.from_thread import start_blocking_portal
 
@@ -171,7 +171,7 @@ def ask_desk(
     agent: str | None = None,
     names: Sequence[str] = (),
 ) -> dict[str, Any] | None:
-    """Return the answer of the desk that runs, warnings printed; `None` where none does. Arguments as it has them."""
+    """Return the answer of the running desk and print its warnings; `None` if no desk runs."""
     from refdesk.cli import through_desk
 
     said = through_desk.ask(operation, arguments, org=org, agent=agent, names=names)
@@ -191,16 +191,16 @@ def work(
     texts: Sequence[Mapping[str, str]] = (),
     advance: Callable[[], None] = lambda: None,
 ) -> Any:  # noqa: ANN401 - JSON
-    """Return what became of work (see `server.local.work`): of the desk that runs, or done alone where none does it.
+    """Return the outcome of work (see `server.local.work`) done by the running desk or, without one, by this process.
 
     Args:
-        names: The toolsets that it is about; none for all.
-        name: Of the work.
+        names: The toolsets that the work is about; none for all.
+        name: The name of the work.
         arguments: Its arguments.
         org: The caller's, if not that of the settings.
         agent: The same for the agent.
-        texts: What else belongs to it.
-        advance: Called for each of the texts that is done.
+        texts: The texts that the work is done on.
+        advance: Called after each text that is done.
     """
     from refdesk.cli import through_desk
 
@@ -215,7 +215,7 @@ def work(
     done = through_desk.work(name, arguments, org=org, agent=agent, names=names, texts=texts, show=show)
     if done is not None:
         return done[0]
-    # A desk that answers spares all of this.
+    # Imported late: a desk that answers makes all of this unnecessary.
     import anyio
 
     from refdesk.app import open_desk
@@ -236,14 +236,14 @@ def work(
 def search(
     names: Sequence[str], arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
 ) -> dict[str, Any]:
-    """Return the answer of a search (see `server.local.searching`), warnings printed."""
+    """Return the answer of a search (see `server.local.searching`) and print its warnings."""
     said = work(names, "search", {"names": list(names), **arguments}, org, agent)
     _print_warnings(said["meta"])
     return said["value"]
 
 
 def print_json(answer: Mapping[str, object]) -> None:
-    """Print an answer as compact JSON: an object, to which a later version can add something."""
+    """Print an answer as compact JSON: an object, so that later versions can add to it."""
     from refdesk.server import strict_json
 
     click.echo(strict_json.dump(answer))

@@ -134,10 +134,10 @@ def edit(
 
 
 def _edit_by_hand(id: str, org: str | None, agent: str | None) -> dict[str, str]:
-    """Return the title and body that somebody wrote in an editor.
+    """Return the title and body as edited in the user's editor.
 
     Raises:
-        InvalidInputError: Nobody can, or nothing was changed.
+        InvalidInputError: No editor can be used, or nothing was changed.
     """
     if not sys.stdin.isatty():
         raise errors.InvalidInputError("Say what changes: --title, --body, --tag, --confidence or --expires-at.")
@@ -249,7 +249,7 @@ def list_authors(org: str | None, agent: str | None, as_json: bool) -> None:
 
 
 def read_body(body: str | None, path: Path | None) -> str:
-    """Return an entry's text from where the caller says it is.
+    """Return an entry's text from where the caller gives it.
 
     Raises:
         InvalidInputError: It is given twice or not at all, or is not UTF-8 text.

@@ -68,7 +68,7 @@ def migrate(
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is to be moved, and whether it stays where it was, too."""
+    """What is to be moved, and whether it is then removed from the source."""
 
     org: str | None
     is_removed: bool
@@ -119,7 +119,7 @@ async def _migrate_part(
 
 
 class _Shown:
-    """What is seen of a migration."""
+    """The progress bar of a migration."""
 
     def __init__(self, show: Show | None, documents: int) -> None:
         self._show = show
@@ -128,13 +128,13 @@ class _Shown:
         self._total = 0
 
     def begin(self, work: Work) -> None:
-        """Show another bar: each store is read once when they are compared."""
+        """Begin another bar: each store is read once when they are compared."""
         self._done, self._total = 0, self._documents * TIMES_READ[work]
         if self._show is not None:
             self._show(0, self._total or None, LABELS[work])
 
     def note(self, more: int) -> None:
-        """Move it."""
+        """Advance the bar."""
         self._done += more
         if self._show is not None:
             self._show(self._done, self._total)
@@ -160,7 +160,7 @@ def _tell(move: Move, moved: Contents) -> str:
 
 
 def _to_json(moved: Sequence[tuple[Move, Contents]]) -> dict[str, object]:
-    """Return what was moved to --to, and under `apart` what each toolset's own store got."""
+    """Return what was moved to --to and, under `apart`, what was moved to each toolset's own store."""
     written = {move.toolset: {**asdict(each), "digest": f"{each.digest:032x}"} for move, each in moved}
     apart = {toolset: contents for toolset, contents in written.items() if toolset is not None}
     return {**written.get(None, {}), **({"apart": apart} if apart else {})}

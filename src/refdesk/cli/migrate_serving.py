@@ -1,4 +1,4 @@
-"""`refdesk migrate --serving`: moves a store that servers use, and gives that up."""
+"""`refdesk migrate --serving`: moves a store while servers use it, or aborts such a move."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ LABELS: Mapping[Phase, str] = {
 
 
 def run(settings: Settings, source: str, target: str, *, as_json: bool, is_aborted: bool) -> None:
-    """Move the store, or give that up, and print what became of it.
+    """Move the store, or abort its move, and print the outcome.
 
     Raises:
-        InvalidInputError: It would have to go to several stores.
-        ConflictError: The target holds something else; or there is nothing to give up.
+        InvalidInputError: The store's content would have to go to several stores.
+        ConflictError: The target holds something else, or there is no move to abort.
     """
     require_there(source, "--from")
     if is_aborted:
@@ -83,7 +83,7 @@ async def _move(settings: Settings, source: str, target: str, show: Show | None)
 
 
 class _Shown:
-    """What is seen of a move."""
+    """The progress bar of a move."""
 
     def __init__(self, show: Show | None, documents: int) -> None:
         self._show = show
@@ -92,13 +92,13 @@ class _Shown:
         self._label = LABELS["moving"]
 
     def begin(self, phase: Phase) -> None:
-        """Show another bar."""
+        """Begin another bar."""
         self._done, self._label = 0, LABELS[phase]
         if self._show is not None:
             self._show(0, None if phase in ("building", "switching") else self._documents, self._label)
 
     def note(self, more: int) -> None:
-        """Move it."""
+        """Advance the bar."""
         self._done += more
         if self._show is not None:
             self._show(self._done, max(self._done, self._documents), self._label)

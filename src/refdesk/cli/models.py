@@ -146,10 +146,10 @@ def remove(name: str, as_json: bool) -> None:
 
 
 def _embed_anew(name: str) -> list[str]:
-    """End the desks, which embed by the model before, and embed by the present one; return how it went.
+    """End the desks, which use the previous model, embed everything with the current one, and return how it went.
 
     Raises:
-        ConflictError: A server over HTTP runs, which would embed by the model before.
+        ConflictError: A server runs over HTTP, which would go on embedding with the previous model.
     """
     import anyio
 

@@ -1,4 +1,4 @@
-"""`refdesk open`: the console in a browser."""
+"""`refdesk open`: opens the console in a browser."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def open_console(is_printed: bool, port: int, as_json: bool) -> None:
 
 
 def find_link() -> str | None:
-    """Return an address of the console, made by the server that runs over HTTP; `None` where none does."""
+    """Return an address of the console, issued by the server that runs over HTTP; `None` if none runs."""
     for place, found in desk.list_desks():
         said = through_desk.exchange(place, found, {"ask": "link"}) if found.kind == "http" else None
         if said and "link" in said:

@@ -1,4 +1,4 @@
-"""`refdesk` alone: what is there, and what to do next."""
+"""`refdesk` without a command: shows what is there and what to do next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = tuple[str, str]
 
 
 def show() -> None:
-    """Print what there is in the data folder, and the commands that come next."""
+    """Print what is in the data folder, and which commands to run next."""
     desks = desk.list_running()
     report = desk.find_report(desks)
     lines = [f"refdesk {__version__}: the reference desk for AI agents", ""]

@@ -9,16 +9,16 @@ from typing import Protocol
 
 
 class Show(Protocol):
-    """Moves a bar."""
+    """Updates a progress bar."""
 
     def __call__(self, done: int, total: int | None, label: str | None = None) -> None:
-        """Show how much is done, and of how much where that is known; with a label, of something else from now on."""
+        """Show how much is done, out of how much if that is known; a label replaces the bar's label from now on."""
         ...
 
 
 @contextmanager
 def show_progress(label: str) -> Generator[Show | None]:
-    """Yield what moves a bar on stderr, or `None` where nobody sees one; the bar goes when the block ends."""
+    """Yield a function that updates a bar on stderr, or `None` off a terminal; the bar goes when the block ends."""
     if not sys.stderr.isatty():
         yield None
         return

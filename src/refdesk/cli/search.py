@@ -10,7 +10,7 @@ from refdesk.cli import invocation
 from refdesk.cli.serve import toolset_option
 
 DEADLINE_MS = 10_000
-"""A command starts cold, and a person waits longer than an agent."""
+"""Longer than for agents: a command starts cold, and a person waits longer than an agent."""
 
 
 @click.command()
@@ -61,7 +61,7 @@ def search(
 
 
 def make_search(toolset: str, text: str) -> click.Command:
-    """Return the command that searches one toolset, for the group that has its other commands."""
+    """Return the command that searches one toolset, for the group of that toolset's commands."""
     params = [each for each in search.params if each.name not in ("names", "deadline_ms")]
 
     def search_one(**given: Any) -> None:  # noqa: ANN401 - as click parsed them

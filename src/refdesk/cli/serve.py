@@ -11,7 +11,7 @@ from refdesk.cli import invocation
 
 
 def complete_toolset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the toolsets whose names begin like this, for a shell that completes."""
+    """Return the toolsets whose names begin with this, for shell completion."""
     from refdesk.discovery import find_descriptors
 
     del context, parameter
@@ -74,7 +74,7 @@ def serve(
         from refdesk.forwarder import command
 
         reason = command.forward(command.Options(names, tools, org, agent))
-    gc.disable()  # what is imported stays: looking through it again and again is a seventh of the start
+    gc.disable()  # imported modules stay: scanning them again and again takes a seventh of the start
     try:
         from refdesk.factories.toolsets import load_toolsets
         from refdesk.server import process

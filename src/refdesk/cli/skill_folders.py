@@ -23,15 +23,15 @@ TOOLSET = "skills"
 FORMAT = "agent-skills"
 SKILL_FILE = "skill.md"
 MOST_BYTES = 300_000
-"""Of a file that is read."""
+"""Largest size of a file that is read."""
 
 BATCH_BYTES = 1_000_000
-"""Of the files that are imported with one call."""
+"""Total size of the files that are imported with one call."""
 
 MOST_AT_ONCE = 50
 MOST_PATH = 400
 MOST_READ = 1000
-"""Files of one folder."""
+"""Most files read from one folder."""
 
 format_option = click.option(
     "--format", "form", type=click.Choice([FORMAT]), default=FORMAT, show_default=True, help="What the folders are."
@@ -100,10 +100,10 @@ def import_(
 
 
 def _write(folder: Path, skill: Mapping[str, Any]) -> None:
-    """Put a skill's folder in its place once it is whole.
+    """Write a skill's folder completely, then move it into place.
 
     Raises:
-        ConfigurationError: It cannot be written there.
+        ConfigurationError: The folder cannot be written there.
     """
     target, new = folder / skill["name"], folder / f".{skill['name']}.{os.getpid()}"
     old = folder / f".{skill['name']}.{os.getpid()}.old"
@@ -123,7 +123,7 @@ def _write(folder: Path, skill: Mapping[str, Any]) -> None:
 
 
 def _find(path: Path) -> Iterator[Path]:
-    """Yield the folders of skills at or below a path, by name; there are no skills within a skill."""
+    """Yield the folders of skills at or below a path, sorted by name; a skill's own subfolders are not searched."""
     if not path.is_dir():
         raise errors.InvalidInputError(f"{path} is no folder.")
     names = sorted(path.iterdir())
@@ -136,7 +136,7 @@ def _find(path: Path) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return a folder as it is sent, and what of it cannot be: hidden files, links, and what is no text."""
+    """Return a folder in the form that is sent, and what cannot be sent: hidden files, links, and what is not text."""
     files: list[dict[str, str]] = []
     left_out: list[str] = []
     for path in sorted(folder.rglob("*")):
@@ -163,7 +163,7 @@ def _read_text(path: Path) -> str | None:
 
 
 def _gather(folders: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the folders in order, as many at once as one call takes."""
+    """Yield the folders in order, in batches as large as one call takes."""
     batch: list[dict[str, Any]] = []
     size = 0
     for folder in folders:

@@ -273,7 +273,7 @@ def describe(learned: Mapping[str, Any]) -> str:
 
 
 def summarise(learned: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many conversations were learned, known and failed."""
+    """Return how many conversations were learned, were already known, or failed."""
     counts = Counter("failed" if "error" in one else "learned" if one["created"] else "known" for one in learned)
     return ", ".join(f"{counts[word]} {word}" for word in ("learned", "known", "failed")) + "."
 
@@ -300,7 +300,7 @@ def _show_plan(plan: Mapping[str, Sequence[Mapping[str, Any]]], as_json: bool) -
 
 
 def _read_history(skill_id: str, org: str | None, agent: str | None) -> list[dict[str, Any]]:
-    """Return every version of a skill, the present one last; see `server.local.work`.
+    """Return every version of a skill, the current one last; see `server.local.work`.
 
     Raises:
         NotFoundError: There is no such skill.
@@ -317,7 +317,7 @@ def _printable(text: str) -> str:
 
 @contextmanager
 def _progress(total: int) -> Generator[Callable[[], None]]:
-    """Yield what counts one more conversation on a terminal; nothing is shown elsewhere."""
+    """Yield a function that counts one more conversation on a terminal; nothing is shown elsewhere."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""Asks the desk that runs, where one does: its model is loaded and its index is open."""
+"""Asks the running desk, if there is one: its model is loaded and its index is open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ask(
     agent: str | None = None,
     names: Sequence[str] = (),
 ) -> dict[str, Any] | None:
-    """Return the answer of the desk that runs as its `value` and `meta`, or `None` where none can be asked.
+    """Return the answer of the running desk as its `value` and `meta`, or `None` if none can be asked.
 
     Args:
         operation: The operation's name.
@@ -42,13 +42,13 @@ def ask(
 
 
 def sync(toolset: str, *, full: bool, force: bool, show: Show | None) -> dict[str, Any] | None:
-    """Return what a sync did that the desk made which runs, or `None` where none can be asked.
+    """Return the report of a sync done by the running desk, or `None` if none can be asked.
 
     Args:
-        toolset: Which one is synced, or which of its further feeds.
+        toolset: The toolset to sync, or one of its further feeds.
         full: Whether everything is compared.
-        force: Whether what is gone is withdrawn even when it is suspiciously much.
-        show: Shown how far it is.
+        force: Whether documents gone from the source are withdrawn even if they are suspiciously many.
+        show: Called with the progress.
 
     Raises:
         RefdeskError: The sync failed, or `WorldError` where the desk ended meanwhile.
@@ -74,16 +74,16 @@ def work(
     texts: Sequence[Mapping[str, str]] = (),
     show: Callable[[int], None] = lambda _: None,
 ) -> tuple[Any] | None:
-    """Return what became of work (see `server.local.work`) that the desk did which runs; `None` where none does it.
+    """Return the outcome of work (see `server.local.work`) done by the running desk; `None` if none does it.
 
     Args:
-        name: Of the work.
+        name: The name of the work.
         arguments: Its arguments.
         org: The caller's, if not that of the settings.
         agent: The same for the agent.
         names: The toolsets of a desk that may be asked too, beside that of all toolsets.
-        texts: What else belongs to it.
-        show: Told how many of the texts are done.
+        texts: The texts that the work is done on.
+        show: Called with the number of texts that are done.
 
     Raises:
         RefdeskError: What the work raised, or `WorldError` where the desk ended meanwhile.
@@ -94,7 +94,7 @@ def work(
 
 
 def _introduce(ask: str, org: str | None = None, agent: str | None = None) -> dict[str, object]:
-    """Return the head of what a desk is asked: what for, and who asks; the settings say who, unless that is given."""
+    """Return the beginning of a request to a desk: what is asked, and by whom; the settings' caller unless given."""
     settings = identity.read_settings()
     return {
         "ask": ask,
@@ -112,7 +112,7 @@ def _ask_each(
     note: Callable[[Mapping[str, Any]], None] = lambda _: None,
     more: Sequence[Mapping[str, object]] = (),
 ) -> dict[str, Any] | None:
-    """Return what the first desk says that does what is asked: its `value`, and what goes beside it; or `None`."""
+    """Return the answer of the first desk that does what is asked, its `value` and what comes with it; or `None`."""
     for place, found in _list_candidates(names):
         said = exchange(place, found, asked, note, more)
         if said == {}:
@@ -131,9 +131,9 @@ def exchange(
     note: Callable[[Mapping[str, Any]], None] = lambda _: None,
     more: Sequence[Mapping[str, object]] = (),
 ) -> dict[str, Any] | None:
-    """Return what a desk answers: `None` when it cannot be reached, nothing when it ended before it answered.
+    """Return what a desk answers: `None` if it cannot be reached, an empty answer if it ended before answering.
 
-    Lines before the answer that say how far it is go to `note`; `more` is sent behind what is asked, a line each.
+    Lines of progress before the answer go to `note`; `more` is sent after the request, one line each.
     """
     try:
         wire = hello.Wire(rendezvous.connect(found))
@@ -154,7 +154,7 @@ def exchange(
 
 
 def _list_candidates(names: Sequence[str]) -> list[tuple[Place, Found]]:
-    """Return the desks of this version and these settings: that of all toolsets, and that of those named."""
+    """Return the desks of this version and these settings: that of all toolsets, and that of the named ones."""
     found: list[tuple[Place, Found]] = []
     for chosen in ((), names) if names else ((),):
         place = rendezvous.find_place(identity.read(chosen))

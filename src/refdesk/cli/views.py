@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 WIDEST = 110
-"""Longer lines are hard to read."""
+"""Most columns used: longer lines are hard to read."""
 
 PIPED_WIDTH = 100
 SNIPPET_LINES = 3
@@ -40,7 +40,7 @@ _MARKS = re.compile(r"(?m)^\s*(?:#+|[*-]|\d+\.)\s+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]
 
 
 def show(answer: Mapping[str, Any], query: str) -> None:
-    """Print the results of a search, best first, and below what to know about them."""
+    """Print the results of a search, best first, followed by what to know about them."""
     console = Console(highlight=False, soft_wrap=False)
     console.width = min(console.width, WIDEST) if console.is_terminal else PIPED_WIDTH
     words: list[str] = re.findall(r"\w{3,}", query)
@@ -71,7 +71,7 @@ def _show_one(console: Console, answer: Mapping[str, Any], words: list[str]) -> 
 
 
 def _list_silences(coverage: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what there is to know of each toolset that was asked."""
+    """Yield what there is to know about each toolset that was asked."""
     for line in coverage:
         if line.get("note"):
             name = line["toolset"]
@@ -97,7 +97,7 @@ def _show_hit(console: Console, number: int, hit: Mapping[str, Any], words: list
 
 
 def fold_facts(facts: Sequence[str], width: int) -> list[str]:
-    """Return lines of facts that are at most so wide, but break none: an id must be whole to be of use."""
+    """Return facts in lines of at most this width, without breaking any: an id is of use only if it is whole."""
     lines: list[str] = []
     for fact in facts:
         if lines and len(lines[-1]) + len(BETWEEN) + len(fact) <= width:
@@ -123,13 +123,13 @@ def _facts(hit: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _percent(confidence: float) -> int:
-    """Return a confidence in percent: notes have whole numbers, skills a share."""
+    """Return a confidence in percent: entries have whole numbers, skills a fraction."""
     return confidence if isinstance(confidence, int) else round(confidence * 100)
 
 
 def _body(hit: Mapping[str, Any], length: int) -> str:
     body = next((str(hit[key]) for key in _BODIES if hit.get(key)), "").removeprefix(f"# {hit.get('title')}\n")
-    # What is to be done says more in three lines than what the title says already.
+    # In three lines, the steps say more than an introduction that repeats the title.
     body = body.partition("## Steps")[2] or body
     text = _one_line(_MARKS.sub("", _LINK.sub(r"\1", body)))
     return text if len(text) <= length else text[: length - 1].rsplit(" ", 1)[0] + "…"

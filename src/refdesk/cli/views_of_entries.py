@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from refdesk.toolsets.knowledge.transfer.reports import ImportReport
 
 MOST_SHOWN = 20
-"""Problems of an import; `--json` has more of them."""
+"""Most problems of an import that are shown; `--json` has more of them."""
 
 
 def tell_stored(answer: Mapping[str, Any]) -> str:
-    """Return where an entry is now, and how it is found."""
+    """Return where a stored entry is now, and how it is found."""
     if answer["replayed"]:
         return f"Stored before, by the same token: {answer['id']}."
     told = f"Stored: {answer['id']}. Keyword search finds it now, semantic search once it is embedded."
@@ -25,7 +25,7 @@ def tell_stored(answer: Mapping[str, Any]) -> str:
 
 
 def tell_restored(answer: Mapping[str, Any]) -> str:
-    """Return what holds now, and what was withdrawn for it."""
+    """Return which entry holds now, and what was withdrawn in its favour."""
     if answer["headId"] != answer["id"]:
         return f"{answer['id']} is {answer['state']}; what holds now is {answer['headId']}."
     edit = answer.get("withdrawnEdit")
@@ -35,7 +35,7 @@ def tell_restored(answer: Mapping[str, Any]) -> str:
 
 
 def render_list(answer: Mapping[str, Any]) -> str:
-    """Return a page of entries for a person to read: a line each, then which part of all it is."""
+    """Return a page of entries for a person to read: one line each, then which part of the whole it is."""
     lines = [
         f"{entry['id']}  {entry['createdAt'][:10]}  {entry['author']}: {entry['title']}" for entry in answer["entries"]
     ]
@@ -57,12 +57,12 @@ def tell_more(answer: Mapping[str, Any]) -> list[str]:
 
 
 def tell_none(things: str, total: int) -> str:
-    """Return what a page without anything says, where there are so many in all."""
+    """Return what to say on an empty page, given how many things there are in all."""
     return f"No further {things}: there are {total} in all." if total else f"No {things}."
 
 
 def count(shown: int, total: int, thing: str) -> str:
-    """Return how many of all things are shown."""
+    """Return how many of the things in all are shown."""
     if not total:
         return f"No {thing}s."
     return f"{shown} of {total} {thing}s" if total != 1 else f"1 {thing}"
@@ -108,7 +108,7 @@ def tell_imported(report: ImportReport) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text without what steers a terminal; lines stay."""
+    """Return text without terminal control characters; line breaks stay."""
     return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
 
 

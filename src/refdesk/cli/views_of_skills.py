@@ -1,4 +1,4 @@
-"""Renders what is behind a skill for people, in plain text as wide as the terminal."""
+"""Renders the history of skills for people, in plain text as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_CHANGES = 3
 
 
 def render_history(history: Mapping[str, Any], width: int | None = None, encoding: str | None = None) -> str:
-    """Return versions with how they worked, the evidence of each step, and the cases.
+    """Return a skill's versions with how well they worked, the evidence for each step, and the cases.
 
     Args:
-        history: As `get_skill_history` answers it.
+        history: The answer of `get_skill_history`.
         width: In columns; `None` is the terminal's.
         encoding: What the output can write; `None` is that of standard output.
     """
@@ -44,7 +44,7 @@ def render_history(history: Mapping[str, Any], width: int | None = None, encodin
 
 
 def render_list(answer: Mapping[str, Any]) -> str:
-    """Return a page of skills for a person to read: two lines each, then which part of all it is, and the areas."""
+    """Return a page of skills for people: two lines each, then which part of the whole it is, and the areas."""
     lines: list[str] = []
     for skill in answer["skills"]:
         area, times = skill["product_area"] or "no area", skill["times_used"]
@@ -64,7 +64,7 @@ def render_list(answer: Mapping[str, Any]) -> str:
 
 
 def _choose_signs(encoding: str) -> tuple[str, str, str]:
-    """Return what a bar is drawn with: what surely works, what may, and the rest."""
+    """Return the characters of a bar: for the part that surely works, the part that may, and the rest."""
     try:
         "█▒░".encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -87,7 +87,7 @@ def _list_versions(versions: Sequence[Mapping[str, Any]], width: int, signs: tup
 
 
 def _draw(version: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -> str:
-    """Return how a version worked: a bar up to the rate, solid as far as it is sure, then the figures."""
+    """Return how a version worked: a bar up to its rate, solid up to what is certain, then the figures."""
     worked, failed = float(version["worked"]), float(version["failed"])
     if not worked + failed:
         return "no reports yet"
@@ -100,7 +100,7 @@ def _draw(version: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -
 
 
 def _list_weeks(history: Mapping[str, Any], width: int, signs: tuple[str, str, str]) -> Iterator[str]:
-    """Yield what was reported of each version in each week, and where steps of an earlier version came back."""
+    """Yield what was reported for each version in each week, and where steps of an earlier version came back."""
     most = max((each["worked"] + each["failed"] for each in history["weeks"]), default=0.0)
     lines = [(each["week"], each["version"], _draw_week(each, most, width, signs)) for each in history["weeks"]]
     for version in history["versions"]:
@@ -118,7 +118,7 @@ def _list_weeks(history: Mapping[str, Any], width: int, signs: tuple[str, str, s
 
 
 def _draw_week(week: Mapping[str, Any], most: float, width: int, signs: tuple[str, str, str]) -> str:
-    """Return a bar as long as the week's reports beside those of the fullest week, then the figures."""
+    """Return a bar for the week's reports, scaled to those of the fullest week, then the figures."""
     worked, failed = float(week["worked"]), float(week["failed"])
     said = f"{worked:g} worked, {failed:g} failed"
     if width < ROOM_FOR_BARS:

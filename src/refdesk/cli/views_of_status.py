@@ -1,4 +1,4 @@
-"""Renders what `refdesk status` shows for people: desks with their clients, and what is kept."""
+"""Renders what `refdesk status` shows for people: desks with their clients, and what is stored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def render_desk(desk: Mapping[str, Any], now: float) -> str:
-    """Return a desk as its `status` describes it: since when it runs, whom it serves, what it does.
+    """Return a desk as its `status` describes it: how long it has run, whom it serves, what it does.
 
     Args:
-        desk: What it said.
-        now: In seconds since 1970.
+        desk: The desk's status.
+        now: The current time, in seconds since 1970.
     """
     memory = f", {desk['memory'] / 1e6:.0f} MB" if desk["memory"] else ""
     also = f", also over HTTP at {desk['url']}" if desk.get("url") else ""
@@ -87,7 +87,7 @@ def _list_jobs(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
 
 
 def describe_embedding(state: Mapping[str, Any] | None) -> list[str]:
-    """Return how far embedding is, in a sentence; nothing where all is embedded."""
+    """Return in a sentence how far embedding has come; nothing if all is embedded."""
     if not state or not (state["waiting"] or state["model"] != state["searchedBy"]):
         return []
     counts = f"{state['embedded']:,} of {state['documents']:,} documents"
@@ -105,7 +105,7 @@ def tell_time(seconds: float) -> str:
 
 
 def tell_size(size: int) -> str:
-    """Return a number of bytes in its largest fitting unit, of which each is a thousand of the one before."""
+    """Return a number of bytes in its largest fitting unit; each unit is a thousand of the one before."""
     for unit, length in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= length:
             return f"{size / length:.1f} {unit}"

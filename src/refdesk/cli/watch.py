@@ -1,4 +1,4 @@
-"""`refdesk watch` and `refdesk watches`: follow what is new, and say of what."""
+"""`refdesk watch` and `refdesk watches`: follow what is new, and choose what to follow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from refdesk.app import Desk
 
 LOOK_SECONDS = 0.5
-"""How often what is new is asked for."""
+"""Interval at which news is asked for."""
 
 MOST_NEWS = 200
 
@@ -52,7 +52,7 @@ def watch(since: str | None, id: str | None, once: bool, org: str | None, agent:
     if id is not None:
         asked["watch"] = id
     with suppress(KeyboardInterrupt):
-        # Without a beginning, what there is says only where to begin.
+        # Without `--since`, the first answer is needed only to learn where to begin.
         is_shown = since is not None or once
         answer = _ask({**asked, "since": since} if is_shown else {"limit": 1}, org, agent)
         if is_shown:
@@ -67,7 +67,7 @@ def watch(since: str | None, id: str | None, once: bool, org: str | None, agent:
 def _go_on(
     asked: Mapping[str, object], before: Mapping[str, Any], org: str | None, agent: str | None
 ) -> Mapping[str, Any]:
-    """Return what comes next; nothing where the desk ended just now, and another will answer."""
+    """Return what comes next; nothing if the desk has just ended, since another will answer."""
     try:
         return _ask(asked, org, agent)
     except errors.WorldError:
@@ -80,7 +80,7 @@ def _ask(asked: Mapping[str, object], org: str | None, agent: str | None) -> dic
 
 
 async def _look(desk: Desk) -> None:
-    """Tell what no desk has told yet."""
+    """Produce the news that no desk has produced yet."""
     from refdesk.factories.watching import choose_watcher
 
     await choose_watcher(await desk.get_base()).run_once()

@@ -75,7 +75,7 @@ async def _drain(settings: Settings, toolsets: tuple[Toolset, ...], show: Show |
 
 
 async def embed_all(base: Base, show: Show | None) -> None:
-    """Embed until nothing is due, here or in another process."""
+    """Embed until nothing is due, in this process or another."""
     import anyio
 
     from refdesk.core.background.health import measure_backlog
