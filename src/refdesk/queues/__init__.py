@@ -1,1 +1,1 @@
-"""Job queues, which announce work between processes: one module or folder each, behind one port."""
+"""Job queues, which announce work between processes: one module or folder for each queue, behind one port."""

@@ -1,4 +1,4 @@
-"""The in-process queue: only a wake-up call; workers find what is to be done in the store."""
+"""The in-process queue: only a wake-up call; workers find the work in the store."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """Rings for what is announced, and hands nothing out: the process that looks finds it by itself."""
+    """Rings when jobs are announced, but hands none out: whoever looks for work finds them in the store."""
 
     doorbell: Doorbell
     is_shared: bool = False
     trouble: str | None = None
 
     def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
-        """Wake the one who looks for work in this process."""
+        """Wake whoever looks for work in this process."""
         self.doorbell.ring()
 
     async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:

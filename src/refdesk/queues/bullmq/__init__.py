@@ -1,7 +1,7 @@
 """Redis, shared by many processes: a BullMQ job queue and a scratchpad.
 
-Redis holds nothing that is not in the store or could not be lost: without it everything keeps working, each process for
-itself.
+Redis holds nothing that is not also in the store or may not be lost: without it everything keeps working, with each
+process on its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from refdesk.queues.bullmq.scratchpad import RedisScratchpad
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a deployment shares through one Redis."""
+    """What the processes of a deployment share through one Redis."""
 
     queue: BullQueue
     scratchpad: RedisScratchpad
@@ -29,15 +29,15 @@ class Shared:
 async def open_shared(url: str, wake: Callable[[], None], *, patience: float = CALL_SECONDS) -> AsyncGenerator[Shared]:
     """Yield the queue and the scratchpad at a URL, whether or not Redis is there; it may come and go meanwhile.
 
-    Opening takes at most twice the patience. What was announced when the block is left is sent first, if quickly.
+    Opening takes at most twice the patience. On leaving the block, pending announcements are sent if that is quick.
 
     Args:
         url: `redis://` or `rediss://`, with user, password and database where needed; options of redis-py may follow.
-        wake: Lets this process look for work by itself; called when Redis goes or comes, and for what it did not take.
+        wake: Lets this process look for work by itself; called when Redis goes or comes, and for jobs it did not take.
         patience: Seconds until a call without an answer means that Redis is away.
 
     Raises:
-        ConfigurationError: It is no such URL.
+        ConfigurationError: The URL is not a Redis URL.
     """
     async with open_connection(url, wake, patience) as connection:
         queue = BullQueue(connection, wake)

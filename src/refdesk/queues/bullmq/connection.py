@@ -29,12 +29,12 @@ Answer = TypeVar("Answer")
 
 FAILURES = (RedisError, OSError, TimeoutError)
 CALL_SECONDS = 0.5
-"""The longest that anybody waits for Redis; the first call after it went away waits so long, the others not at all."""
+"""Longest wait for Redis. The first call after it went away waits this long; later calls do not wait at all."""
 
 PROBE_SECONDS = 5.0
 PROBE_SECONDS_WHEN_DOWN = 0.5
 QUIET_SECONDS = 60.0
-"""So long a connection that goes up and down is not logged again."""
+"""How long a connection that goes up and down is not logged again."""
 
 CONNECTIONS = 40
 PROBE_KEY = "refdesk:probe"
@@ -46,13 +46,13 @@ for _, write in ipairs({{'hset', 'f', 'v'}, {'lpush', 'v'}, {'zadd', 0, 'v'}, {'
 end
 redis.call('set', KEYS[1], 1, 'px', 1000)
 """
-"""What BullMQ does, on keys of no meaning: whoever may write values but run no scripts can use no queue."""
+"""Does what BullMQ does, on scratch keys: a user who may write values but not run scripts cannot use the queue."""
 
 DATABASE = re.compile(r"/?|/\d+")
 MAY_NOT = ("ACL failure", "can't run this command", "can't access")
 NO_DATABASE = ("DB index is out of range", "Invalid Database")
 CLUSTER = ("same slot", "CROSSSLOT", "MOVED", "SELECT is not allowed in cluster")
-"""What Redis says inside an error of another kind."""
+"""Texts by which Redis reveals a cluster within errors of another kind."""
 
 ERROR_CODE = re.compile(r"(?:^|caused error: )([A-Z]{3,})\b")
 
@@ -61,14 +61,14 @@ def connect(url: str, seconds: float) -> Redis:
     """Return a client with this timeout and without retries: not every command may be repeated.
 
     Raises:
-        ConfigurationError: It is not a Redis URL.
+        ConfigurationError: The URL is not a Redis URL.
     """
     try:
         parts = urlsplit(url)
         is_known = parts.scheme in {"redis", "rediss"} and DATABASE.fullmatch(parts.path) and not parts.fragment
         make_pool = cast("Callable[..., BlockingConnectionPool]", BlockingConnectionPool.from_url)  # pyright: ignore[reportUnknownMemberType]
         pool = make_pool(url if is_known else "", **_make_options(seconds))
-        pool.make_connection()  # which looks at the options, and connects to nothing yet
+        pool.make_connection()  # checks the options without connecting yet
     except (ValueError, TypeError, AttributeError, RedisError):
         raise errors.ConfigurationError(
             "REFDESK_REDIS is no URL of Redis; write redis://host:6379/0, or rediss:// for TLS. The database is a "
@@ -89,12 +89,12 @@ def _make_options(seconds: float) -> dict[str, object]:
 
 
 def explain(error: Exception) -> str:
-    """Return why Redis did not do what it was asked, without its address."""
+    """Return why Redis did not do what it was asked to, without its address."""
     return f"Redis is away: {_find_refusal(str(error), error) or _find_obstacle(error)}."
 
 
 def _find_refusal(told: str, error: Exception) -> str | None:
-    """Return what Redis answered, or `None` where it did not answer."""
+    """Return how Redis refused, or `None` if it did not answer."""
     if isinstance(error, AuthenticationError | NoPermissionError) or any(text in told for text in MAY_NOT):
         return "it refuses the credentials or lacks a permission"
     if isinstance(error, OutOfMemoryError):
@@ -128,12 +128,12 @@ def _find_obstacle(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class RedisConnection:
-    """A client and what is known of the other end.
+    """A client, and what is known about the state of Redis.
 
     Attributes:
-        on_change: Called when it goes down or up.
-        trouble: Why it is down; `None` while it is up.
-        patience: Seconds until a call without an answer means that it is down.
+        on_change: Called when Redis goes down or comes up.
+        trouble: Why Redis is down; `None` while it is up.
+        patience: Seconds without an answer to a call after which Redis counts as down.
     """
 
     url: str = field(repr=False)
@@ -151,15 +151,15 @@ class RedisConnection:
         return self.trouble is None
 
     async def call(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
-        """Return the answer, or `None` when Redis is away: at once when that is known, else after `patience`."""
+        """Return the answer, or `None` if Redis is down: at once if that is known, else after `patience`."""
         return await self._try(ask) if self.is_up else None
 
     async def probe(self) -> None:
-        """Find out whether it is up: it must take what a queue writes."""
+        """Find out whether Redis is up, which includes accepting what a queue writes."""
         await self._try(lambda: cast("Any", self.client).eval(PROBE, 2, PROBE_KEY, QUEUE_PROBE_KEY))
 
     async def watch(self) -> None:
-        """Probe until cancelled, more often while it is down."""
+        """Probe until cancelled, more often while Redis is down."""
         while True:
             if self.is_up:
                 await self._bell.wait(PROBE_SECONDS)
@@ -193,10 +193,10 @@ class RedisConnection:
 
 @asynccontextmanager
 async def open_connection(url: str, on_change: Callable[[], None], patience: float) -> AsyncGenerator[RedisConnection]:
-    """Yield a connection that was tried once and is watched; it is closed when the block is left.
+    """Yield a connection that has been probed once and is being watched; it is closed when the block is left.
 
     Raises:
-        ConfigurationError: It is not a Redis URL.
+        ConfigurationError: The URL is not a Redis URL.
     """
     connection = RedisConnection(url, connect(url, patience), on_change, patience=patience)
     failure: Exception | None = None
@@ -206,7 +206,7 @@ async def open_connection(url: str, on_change: Callable[[], None], patience: flo
         try:
             yield connection
         except Exception as error:
-            failure = error  # raised below, so that it does not come out wrapped in a group
+            failure = error  # raised below, so that it is not wrapped in a group
         group.cancel_scope.cancel()
     with anyio.CancelScope(shield=True):
         await connection.client.aclose()

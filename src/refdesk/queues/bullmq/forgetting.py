@@ -1,4 +1,4 @@
-"""Forgetting jobs: those that wait, are worked on, or ended and are still remembered, and what became of them."""
+"""Forgetting jobs, whether waiting, at work, or ended but still remembered, and all record of their outcomes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LISTS = ("wait", "paused", "active")
 SORTED_SETS = ("prioritized", "delayed", "waiting-children", "completed", "failed")
 PAGE = 100
 PATIENCE_SECONDS = 5.0
-"""How long a job that is worked on may take to end; its worker finds its document gone."""
+"""How long a job at work may take to end; its worker finds its document gone."""
 
 LOOK_SECONDS = 0.1
 
@@ -36,7 +36,7 @@ class Queue(Protocol):
 
 
 async def forget(connection: RedisConnection, queue: Queue, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
-    """Return whether no job that is meant is left, nor any word of what became of it; `False` also without Redis."""
+    """Remove matching jobs and their events, and return whether none is left; `False` also if Redis is down."""
     gone: set[str] = set()
     with anyio.move_on_after(PATIENCE_SECONDS):
         while connection.is_up:
@@ -55,7 +55,7 @@ async def forget(connection: RedisConnection, queue: Queue, is_meant: Callable[[
 async def _list_jobs(
     connection: RedisConnection, queue: Queue, is_meant: Callable[[EmbeddingJob], bool]
 ) -> AsyncIterator[str]:
-    # Read as they are kept: BullMQ's own way of listing breaks at a record that is not JSON, whoever wrote it.
+    # Read directly from the keys: BullMQ's own listing fails at any record that is not JSON, whoever wrote it.
     for state in (*LISTS, *SORTED_SETS):
         start = 0
         while page := await connection.call(partial(_read_page, connection, queue, state, start)):
@@ -67,7 +67,7 @@ async def _list_jobs(
 
 
 async def _read_page(connection: RedisConnection, queue: Queue, state: str, start: int) -> list[tuple[str, str | None]]:
-    """Return the ids of jobs in a state, by their place, and their data, `None` where there is no record."""
+    """Return the ids of jobs in a state, in order, with their data; `None` for a job without a record."""
     client, key = cast("Any", connection.client), queue.toKey(state)
     ids: list[str] = await (client.lrange if state in LISTS else client.zrange)(key, start, start + PAGE - 1)
     async with client.pipeline(transaction=False) as pipe:
@@ -77,7 +77,7 @@ async def _read_page(connection: RedisConnection, queue: Queue, state: str, star
 
 
 async def _forget_events(connection: RedisConnection, key: str, gone: set[str]) -> None:
-    """Remove what BullMQ's list of events says of jobs."""
+    """Remove the events of these jobs from BullMQ's stream of events."""
     after = "-"
     while gone and (events := await connection.call(partial(_read_events, connection, key, after))):
         named = [event_id for event_id, fields in events if fields.get("jobId") in gone]

@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from refdesk.queues.bullmq.connection import RedisConnection
 
 MOST_ANNOUNCED = 10_000
-"""So many announcements wait to be sent; older ones are dropped first, and found again by the sweep."""
+"""Most announcements that wait to be sent; the oldest are dropped first, and the sweep finds their work again."""
 
 AT_ONCE = 100
 """Jobs in one round trip."""
 
 
 TURN_JOBS = 32
-"""So many jobs of an org come before the next ones of the others."""
+"""How many jobs of one org are queued in a row before other orgs get their turn."""
 
 TURNS_SECONDS = 10.0
-"""So long what an org has had counts."""
+"""How long the jobs already added for an org count against it."""
 
 
 @dataclass(slots=True)
 class Turns:
-    """Says how far back in the queue an org's next job belongs: the further, the more of them were added lately."""
+    """Decides how far back in the queue an org's next job goes: the further, the more of its jobs were added lately."""
 
     _since: float = -math.inf
     _added: Counter[str] = field(default_factory=Counter[str])
 
     def rank(self, org: str) -> int:
-        """Return the priority of its next job, from 0, and count it."""
+        """Return the priority of the org's next job, from 0, and count the job."""
         now = anyio.current_time()
         if now - self._since >= TURNS_SECONDS:
             self._since = now
@@ -57,11 +57,11 @@ class _Queue(forgetting.Queue, Protocol):
 
 
 class BullQueue:
-    """Tells workers of every process what is to be embedded, as far as Redis is there.
+    """Tells the workers of every process what is to be embedded, as long as Redis is up.
 
     Args:
-        connection: To Redis.
-        wake: Lets this process look for work by itself: for what could not be announced.
+        connection: The connection to Redis.
+        wake: Lets this process look for work by itself, since some could not be announced.
     """
 
     def __init__(self, connection: RedisConnection, wake: Callable[[], None]) -> None:
@@ -74,16 +74,16 @@ class BullQueue:
 
     @property
     def is_shared(self) -> bool:
-        """Whether Redis is there."""
+        """Whether Redis is up."""
         return self._connection.is_up
 
     @property
     def trouble(self) -> str | None:
-        """Why it is not."""
+        """Why Redis is down; `None` while it is up."""
         return self._connection.trouble
 
     def announce(self, jobs: Sequence[EmbeddingJob]) -> None:
-        """Send the jobs soon; they are dropped while Redis is unavailable, and this process polls by itself."""
+        """Send the jobs soon; while Redis is down they are dropped, and this process looks for work by itself."""
         if not jobs or not self._connection.is_up:
             self._wake()
             return
@@ -91,7 +91,7 @@ class BullQueue:
         self._bell.set()
 
     async def enqueue(self, jobs: Sequence[EmbeddingJob]) -> bool:
-        """Return whether Redis took all of them; one that waits there already is not added again."""
+        """Add the jobs and return whether Redis took all of them; one that is already waiting is not added again."""
         for start in range(0, len(jobs), AT_ONCE):
             batch = [write_job(job, self._turns.rank(job.org)) for job in jobs[start : start + AT_ONCE]]
             if await self._connection.call(partial(self._queue.addBulk, batch)) is None:
@@ -99,7 +99,7 @@ class BullQueue:
         return self._connection.is_up
 
     async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
-        """Remove the jobs that are meant, in whatever state, and what Redis knows of them."""
+        """Remove matching jobs in any state and what Redis knows of them, and return whether none is left."""
         kept = [job for job in self._announced if not is_meant(job)]
         self._announced.clear()
         self._announced.extend(kept)
@@ -110,7 +110,7 @@ class BullQueue:
         await work_off(self._connection, work)
 
     async def send(self) -> None:
-        """Send what is announced, until cancelled; then what is left, if it goes quickly."""
+        """Send announcements until cancelled; then those that are left, if that is quick."""
         try:
             while True:
                 await self._bell.wait()

@@ -16,23 +16,23 @@ class RedisScratchpad:
     connection: RedisConnection
 
     async def add(self, key: str, note: str, seconds: float) -> str | None:
-        """Keep a note unless there is one; return that one."""
+        """Keep a note unless the key already has one, which is then returned."""
         return await self.connection.call(lambda: self._add(key, note, seconds))
 
     async def put(self, key: str, note: str, seconds: float) -> None:
-        """Keep a note, in place of one that was there."""
+        """Keep a note, replacing any existing one."""
         await self.connection.call(lambda: self.connection.client.set(key, note, px=_to_milliseconds(seconds)))
 
     async def remove(self, key: str) -> None:
-        """Forget a note."""
+        """Remove a note."""
         await self.connection.call(lambda: self.connection.client.delete(key))
 
     async def count(self, key: str, seconds: float) -> int | None:
-        """Count one more; the first one sets the end, so a count never stays for ever."""
+        """Count one more; the first sets when the count expires, so that none stays for ever."""
         return await self.connection.call(lambda: self._count(key, seconds))
 
     async def _add(self, key: str, note: str, seconds: float) -> str | None:
-        # Between the two commands a note may end: then there is room for ours.
+        # A note may expire between the two commands; then this one is set after all.
         while not await self.connection.client.set(key, note, px=_to_milliseconds(seconds), nx=True):
             if (known := await self.connection.client.get(key)) is not None:
                 return str(known)

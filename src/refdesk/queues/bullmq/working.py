@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 32
-"""Jobs that one process works on at the same time: while some are embedded together, others gather."""
+"""Jobs that one process works on at a time: while some are embedded together, others gather for the next batch."""
 
 BLOCK_SECONDS = 2
 ANSWER_SECONDS = 5.0
-"""Of Redis to a worker: longer than a worker waits for its next job."""
+"""How long a worker waits for an answer of Redis: longer than `BLOCK_SECONDS`, its wait for the next job."""
 
 LOCK_SECONDS = 10
-"""So long a job is a worker's own without a sign of life from it; then, at the next check, another one gets it."""
+"""How long a worker holds a job without a sign of life; at the next check after that, another worker gets it."""
 
 STALLED_CHECK_SECONDS = 3
 MOST_STALLS = 1000
-"""A job is never given up because its workers died."""
+"""High enough that a job is never given up because its workers died."""
 
 KEPT_SECONDS = 3600
 KEPT_JOBS = 1000
-"""How long and how many ended jobs stay whose producer did not say: so long it may read what became of them."""
+"""How long and how many ended jobs stay, if their producer did not say, so that it can read their outcomes."""
 
 DRAIN_SECONDS = 1.5
-"""How long jobs at work may take once the worker is told to stop, while Redis answers: what is cut off, another worker
-does. Clients kill a server that takes more than two seconds to end."""
+"""How long jobs at work may still take once the worker is told to stop, while Redis answers. Another worker takes over
+those that are cut off. Clients kill a server that takes more than two seconds to end."""
 
 UNREADABLE = {"data": "null"}
-"""What is made of a record that is no job of BullMQ's."""
+"""What replaces a record that is not a valid job of BullMQ."""
 
 RESTART_SECONDS = 1.0
 MOST_REST_SECONDS = 16.0
@@ -74,7 +74,7 @@ class _Worker(Protocol):
 
 
 class _BullWorker(bullmq.Worker):
-    """Lets a job whose record cannot be read fail, like one that names no document: it would be fetched for ever."""
+    """Fails a job whose record cannot be read, like one that names no document: it would be fetched again for ever."""
 
     async def nextJobFromJobData(
         self,
@@ -84,7 +84,7 @@ class _BullWorker(bullmq.Worker):
         delay_until: int = 0,
         token: str | None = None,
     ) -> Any:  # noqa: ANN401 - BullMQ's job
-        """Return the job of a record, or one without data."""
+        """Return the job of a record, or one without data if the record cannot be read."""
         read = cast("Callable[..., Awaitable[Any]]", super().nextJobFromJobData)  # pyright: ignore[reportUnknownMemberType]
         try:
             return await read(job_data, job_id, limit_until, delay_until, token)
@@ -98,13 +98,13 @@ class JobNotDoneError(Exception):
 
 @dataclass(slots=True)
 class Processor:
-    """Does a job, and rests after a failure, longer each time: what is down is not overrun by retries."""
+    """Does jobs, and rests after each failure, longer each time, so as not to overrun what is down with retries."""
 
     work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]
     _rest: float = 1.0
 
     async def process(self, job: _Job, _token: str) -> dict[str, str]:
-        """Return the outcome of a job, as its producer reads it."""
+        """Do a job and return its outcome as its producer reads it."""
         asked = read_job(job.data)
         if asked is None:
             logger.warning("job refused", extra={"reason": "it names no document"})
@@ -127,7 +127,7 @@ async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], A
     """Work on the queue until cancelled.
 
     Args:
-        connection: Knows whether Redis answers; a worker has one of its own to the same.
+        connection: Knows whether Redis answers; a worker opens a connection of its own to the same Redis.
         work: Does a job.
     """
     processor = Processor(work)
@@ -155,14 +155,14 @@ async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], A
 
 
 async def _run(worker: _Worker, connection: RedisConnection) -> None:
-    """Run a worker until it ends or this is cancelled; then let it end its jobs, and cut off what takes too long."""
+    """Run a worker until it ends or this is cancelled; then let it finish its jobs, and cut off what takes too long."""
     running = asyncio.ensure_future(worker.run())
     try:
         await asyncio.wait({running})
     finally:
         with anyio.CancelScope(shield=True):
             draining = asyncio.ensure_future(_drain(worker, running))
-            # Without an answer from Redis no job can be ended there, and who was told to end does not wait for one.
+            # If Redis does not answer, no job can be completed there, and shutting down must not wait for it.
             if running.done() or await _answers(connection, draining):
                 await asyncio.wait({draining}, timeout=DRAIN_SECONDS)
             for task in (draining, running, *worker.processing):
@@ -175,7 +175,7 @@ async def _run(worker: _Worker, connection: RedisConnection) -> None:
 
 
 async def _answers(connection: RedisConnection, draining: asyncio.Future[None]) -> bool:
-    """Return whether Redis answers, as far as is known by the time that everything has ended."""
+    """Return whether Redis answers, as far as is known by the time the worker has drained."""
     probing = asyncio.ensure_future(connection.probe())
     await asyncio.wait({probing, draining}, return_when=asyncio.FIRST_COMPLETED)
     if not probing.done():
@@ -185,7 +185,7 @@ async def _answers(connection: RedisConnection, draining: asyncio.Future[None]) 
 
 
 async def _drain(worker: _Worker, running: asyncio.Future[None]) -> None:
-    """End what the worker is at. Its own way of closing forgets jobs that it fetches at that moment."""
+    """Finish the worker's jobs. BullMQ's own way of closing loses jobs that are being fetched at that moment."""
     worker.closing = True
     if worker.waiting is not None:
         worker.waiting.cancel()
