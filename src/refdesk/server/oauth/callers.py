@@ -1,9 +1,9 @@
-"""Maps the claims of a validated token to a principal: org, agent, and those scopes that are refdesk's.
+"""Maps the claims of a validated token to a principal: org, agent, and those of the scopes that are refdesk's.
 
-Two who sign in are never one agent. The agent is one claim, always the same, because a name out of whichever claim is
-there would let one caller's `sub` be another's `client_id`. A prefix that comes from the issuer's name keeps them
-apart from the agents of keys and from those of any other issuer. What does not fit into a name is replaced by its
-hash, under a beginning that no other name has.
+Two different callers never become the same agent. The agent always comes from the same claim: if any available claim
+would do, one caller's `sub` could equal another's `client_id`. A prefix derived from the issuer's name keeps these
+agents apart from those of keys and of any other issuer. A value that does not fit into a name is replaced by its hash,
+under a prefix that no other name has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 64
 HASHED = "oauth-sha256:"
 SERVER_SCOPES = frozenset({"admin", "metrics:read"})
-"""Those that see all orgs: an issuer gives whatever is asked for unless it is told otherwise."""
+"""Scopes that see all orgs. Tokens may not carry them by default: many an issuer grants whatever is requested."""
 
 _ORG = re.compile(ORG_NAME)
 _CLIENT_CLAIMS = ("client_id", "azp", "appid", "cid")
@@ -38,9 +38,9 @@ class TokenCaller:
     """Who calls with a token.
 
     Attributes:
-        issuer: Who says so.
+        issuer: The issuer of the token.
         client: The application that holds the token, as the issuer names it; empty where it does not.
-        expires: Until when the token is right, in seconds since 1970.
+        expires: When the token expires, in seconds since 1970.
     """
 
     principal: Principal
@@ -50,16 +50,16 @@ class TokenCaller:
 
 
 def read_caller(claims: Mapping[str, Any], oauth: OAuth, org: str | None = None) -> TokenCaller:
-    """Return who a token's claims mean.
+    """Return the caller that a token's claims describe.
 
     Args:
-        claims: Of a token that is right.
+        claims: The claims of a valid token.
         oauth: How callers sign in.
-        org: The org that the caller asks for; one that the claims name.
+        org: The org that the caller asks for; it must be one that the claims name.
 
     Raises:
-        UnauthenticatedError: They name no org, or none that is refdesk's; or no agent.
-        PermissionDeniedError: They name several and the caller asks for none of them; or they do not name that one.
+        UnauthenticatedError: The claims name no org, none that is known here, or no agent.
+        PermissionDeniedError: They name several orgs and the caller asks for none, or for one that they do not name.
     """
     agent = claims.get(oauth.agent_claim)
     if not isinstance(agent, str) or not agent:
@@ -72,7 +72,7 @@ def read_caller(claims: Mapping[str, Any], oauth: OAuth, org: str | None = None)
 
 
 def name_agent(value: str, oauth: OAuth) -> str:
-    """Return the agent's name of a value of the agent claim; different values have different names."""
+    """Return the agent's name for a value of the agent claim; different values get different names."""
     name = oauth.agent_prefix + value
     is_plain = name.isprintable() and name == name.strip() and len(name) <= MOST_CHARACTERS
     if is_plain and not name.startswith(HASHED):
@@ -82,11 +82,11 @@ def name_agent(value: str, oauth: OAuth) -> str:
 
 
 def _read_orgs(claims: Mapping[str, Any], oauth: OAuth) -> list[str]:
-    """Return the orgs that the claims name and that can be orgs here, in their order; one at least."""
+    """Return the orgs that the claims name and that can be orgs here, in the claims' order; at least one."""
     if oauth.org is not None:
         return [oauth.org]
     value: object = claims.get(oauth.org_claim)
-    # Keycloak lists the organizations, or has an object with each one's facts.
+    # Keycloak lists the organizations, or has an object that maps each to its details.
     names = list(cast("list[object]", value)) if isinstance(value, list | Mapping) else [value]
     texts = [name for name in names if isinstance(name, str)]
     if not texts:
@@ -99,7 +99,7 @@ def _read_orgs(claims: Mapping[str, Any], oauth: OAuth) -> list[str]:
 
 
 def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
-    """Return refdesk's scopes among those of the scope claims: texts separated by blanks, or lists of texts."""
+    """Return refdesk's scopes among those in the scope claims, which hold blank-separated texts or lists of texts."""
     found: set[str] = set()
     for claim in oauth.scope_claims:
         value: object = claims.get(claim)

@@ -1,6 +1,6 @@
-"""Gets the access token of a person with a browser: the authorization code flow with PKCE (OAuth 2.1, RFC 9700).
+"""Gets an access token for a person with a browser: the authorization code flow with PKCE (OAuth 2.1, RFC 9700).
 
-The server keeps nothing between the two halves of it: what the second has to know goes with the browser.
+The server keeps nothing between the two halves of the flow: the browser carries what the second half needs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Exchange: TypeAlias = "Callable[[str, Mapping[str, str], str | None], Awaitable[
 Revoke: TypeAlias = Callable[[str, Mapping[str, str], str | None], Awaitable[None]]
 
 RETURN = "/console/sign-in/return"
-"""Where the issuer sends browsers back to."""
+"""Path to which the issuer sends browsers back."""
 
 MOST_TOKEN = 4000
-"""Characters. A browser keeps cookies of 4096 bytes for sure, their names and attributes included."""
+"""Characters of a token. Browsers are sure to keep cookies of up to 4096 bytes, including names and attributes."""
 
 MOST_CODE = 4096
-"""Characters of what a browser brings back."""
+"""Characters of the code that a browser brings back."""
 
 MOST_AT_ONCE = 8
 """Codes and refresh tokens that are exchanged at once; others wait."""
@@ -50,8 +50,8 @@ class SignInError(Exception):
     """Nobody is signed in.
 
     Attributes:
-        problem: Why, of what can be said to whoever asked.
-        reason: The same for the log; it holds nothing that was sent.
+        problem: The kind of failure that the person may be told.
+        reason: The reason for the log; it holds nothing that was sent.
     """
 
     def __init__(self, problem: Problem, reason: str) -> None:
@@ -65,9 +65,9 @@ class Begun:
     """What a browser keeps while its person is with the issuer.
 
     Attributes:
-        state: What comes back with it (RFC 6749, section 10.12).
+        state: The value that must come back with the browser (RFC 6749, section 10.12).
         verifier: What proves that whoever brings a code asked for it (RFC 7636).
-        then: Where the person wants to go: a local address.
+        then: The local address where the person wants to go.
     """
 
     state: str
@@ -75,7 +75,7 @@ class Begun:
     then: str
 
     def to_text(self) -> str:
-        """Return it as `read_begun` reads it, in characters that a cookie may have."""
+        """Return this as text that `read_begun` reads, in characters that a cookie may hold."""
         return f"{self.state}.{self.verifier}.{_encode(self.then.encode())}"
 
 
@@ -84,8 +84,8 @@ class SignedIn:
     """A person who is signed in.
 
     Attributes:
-        grant: Its access token opens this server now.
-        caller: Whom that token names.
+        grant: What the issuer gave; its access token currently opens this server.
+        caller: The caller whom that token names.
     """
 
     grant: Grant
@@ -94,11 +94,11 @@ class SignedIn:
 
 @dataclass(frozen=True, slots=True)
 class CodeFlow:
-    """The flow of one client.
+    """The authorization code flow of one client.
 
     Attributes:
         exchange: Returns what the issuer gives for a code or a refresh token; raises as `Issuer.exchange` does.
-        revoke: Gives a token back; raises as `Issuer.revoke` does.
+        revoke: Revokes a token; raises as `Issuer.revoke` does.
     """
 
     client: ConsoleClient
@@ -111,14 +111,14 @@ class CodeFlow:
 
     @property
     def issuer(self) -> str:
-        """Who people sign in with."""
+        """The issuer with which people sign in."""
         return self.resource.oauth.issuer
 
     async def begin(self, then: str) -> tuple[str, Begun]:
-        """Return where a browser is to be sent, and what it is to keep.
+        """Return the address to send a browser to, and what the browser is to keep.
 
         Raises:
-            SignInError: The issuer does not say where.
+            SignInError: The issuer does not publish that address.
         """
         try:
             endpoints = await self.endpoints.find()
@@ -139,7 +139,7 @@ class CodeFlow:
         return f"{endpoints.authorization}{join}{urlencode(asked)}", begun
 
     async def finish(self, begun: Begun, query: Mapping[str, str]) -> SignedIn:
-        """Return who comes back with what was begun.
+        """Return the person who comes back from the issuer after `begin`.
 
         Raises:
             SignInError: There is no token, or it opens nothing.
@@ -147,7 +147,7 @@ class CodeFlow:
         return await self._check(lambda: self._redeem(query, begun))
 
     async def renew(self, refresh: str) -> SignedIn:
-        """Return who is signed in by a refresh token, with the next one: the same, where the issuer gives no other.
+        """Return who is signed in by a refresh token, with the next one: the same if the issuer gives no other.
 
         Raises:
             SignInError: There is no token, or it opens nothing.
@@ -157,10 +157,10 @@ class CodeFlow:
         return found if found.grant.refresh else replace(found, grant=replace(found.grant, refresh=refresh))
 
     async def give_back(self, refresh: str) -> None:
-        """Let the issuer forget a refresh token, where it takes any back.
+        """Have the issuer revoke a refresh token, if it supports that.
 
         Raises:
-            WorldError: It does not answer.
+            WorldError: The issuer does not answer.
         """
         endpoints = await self.endpoints.find()
         if endpoints.revocation is not None:
@@ -207,7 +207,7 @@ class CodeFlow:
             return await self.exchange(endpoints.token, *self._sign(form))
 
     def _sign(self, form: Mapping[str, str]) -> tuple[Mapping[str, str], str | None]:
-        """Return a form as the client sends it, and what it authenticates with (RFC 6749, section 2.3.1)."""
+        """Return a form as the client sends it, and the credential it authenticates with (RFC 6749, section 2.3.1)."""
         if self.client.secret is None:
             return {**form, "client_id": self.client.id}, None
         pair = f"{quote_plus(self.client.id)}:{quote_plus(self.client.secret.get_secret_value())}"
@@ -215,7 +215,7 @@ class CodeFlow:
 
 
 def read_begun(text: str | None, state: str | None) -> Begun | None:
-    """Return what a browser kept, if this state comes back with it; compared in constant time."""
+    """Return what a browser kept, if its state matches the one that came back; compared in constant time."""
     parts = (text or "").split(".")
     if len(parts) != 3 or not all(_SECRET.fullmatch(part) for part in parts[:2]) or state is None:
         return None

@@ -24,7 +24,7 @@ MCP = "/mcp"
 NO_PREFIX = "none"
 
 _PLAIN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-"""What an address is written in (RFC 3986): nothing that would end a quoted text in a header, and no blank."""
+"""The characters of an address (RFC 3986): none that would end a quoted string in a header, and no blank."""
 
 _SCOPE = re.compile(r"[!#-\[\]-~]+")
 """A scope's name (RFC 6749, section 3.3)."""
@@ -37,10 +37,10 @@ class ConsoleClient:
     """The console as a client of the issuer.
 
     Attributes:
-        id: As the issuer knows it.
-        secret: What it authenticates with; `None` for a public client.
-        base: Where browsers reach this server, as a URL without a slash at its end.
-        more_scopes: What it requests beside what every client does.
+        id: The client id at the issuer.
+        secret: The client secret; `None` for a public client.
+        base: The URL at which browsers reach this server, without a trailing slash.
+        more_scopes: Scopes that it requests in addition to those of every client.
     """
 
     id: str
@@ -54,21 +54,21 @@ class OAuth:
     """How callers sign in.
 
     Attributes:
-        issuer: Who makes the tokens, as it names itself; compared as it is written.
-        audiences: What tokens for this server are made for; one of them must be in a token.
-        jwks_url: Where the issuer's keys are; `None` to ask the issuer.
+        issuer: The issuer of the tokens, as it names itself; compared literally.
+        audiences: The audiences of this server; a token must name at least one of them.
+        jwks_url: The URL of the issuer's keys; `None` to read it from the issuer's metadata.
         resource: This server's resource identifier (RFC 8707): the public address of its MCP endpoint.
-        org: The org of everybody who signs in; `None` where the token says it.
-        org_claim: The claim that says it.
-        orgs: Which org a value of that claim means; where it is empty, the value is the org's name.
-        agent_claim: The claim that says who calls.
-        agent_prefix: Its prefix in the agent's name.
+        org: The org of everybody who signs in; `None` if the token says it.
+        org_claim: The claim that names the org.
+        orgs: Maps values of that claim to orgs; if empty, the value is the org's name.
+        agent_claim: The claim that names the caller.
+        agent_prefix: The prefix of that claim's value in the agent's name.
         scope_claims: The claims that list scopes.
         scope_prefix: The prefix of refdesk's scope names in tokens.
-        asked_prefix: Their prefix where clients request scopes.
-        more_scopes: What clients request beside them.
+        asked_prefix: The prefix of refdesk's scope names in clients' requests.
+        more_scopes: Scopes that clients request in addition.
         grants_server_scopes: Whether tokens may carry scopes that see all orgs.
-        console: What people sign in to the console by; `None` where they do not.
+        console: The client by which people sign in to the console; `None` if they cannot.
     """
 
     issuer: str
@@ -89,10 +89,10 @@ class OAuth:
 
 
 def read_oauth(settings: Settings) -> OAuth | None:
-    """Return how callers sign in, or `None` when they do not.
+    """Return how callers sign in, or `None` if sign-in is not configured.
 
     Raises:
-        ConfigurationError: The settings of signing in lack one or contradict each other.
+        ConfigurationError: A setting for sign-in is missing, or settings contradict each other.
     """
     if settings.oauth_issuer is None:
         _check_nothing_is_set(settings)
@@ -128,7 +128,7 @@ def read_oauth(settings: Settings) -> OAuth | None:
 
 
 def may_be_asked(url: str) -> bool:
-    """Return whether something may be fetched from there: over HTTPS, or plain HTTP on this machine; no user in it."""
+    """Return whether a URL may be fetched: over HTTPS, or plain HTTP on this machine, and without a user in it."""
     parts = _split(url)
     if parts is None or not parts.hostname or parts.username is not None or "#" in url or not _PLAIN.fullmatch(url):
         return False
@@ -136,13 +136,13 @@ def may_be_asked(url: str) -> bool:
 
 
 def find_host(oauth: OAuth) -> str | None:
-    """Return the host by which clients reach this server, or `None` when it is this machine's own name."""
+    """Return the host by which clients reach this server, or `None` if it is this machine itself."""
     host = urlsplit(oauth.resource).hostname
     return None if host is None or is_loopback(host) else host
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host of a URL is this machine."""
+    """Return whether the host of a URL is this machine."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""A cache of where people sign in: whoever begins to cannot make the server ask the issuer more often than it says."""
+"""A cache of the issuer's endpoints, so that people who begin to sign in cannot make the server ask too often."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EndpointSet:
     """The endpoints of one issuer.
 
     Attributes:
-        fetch: Returns what it says now, in bounded time; raises `WorldError`.
+        fetch: Returns the endpoints that the issuer names now, in bounded time; raises `WorldError`.
     """
 
     fetch: Callable[[], Awaitable[Endpoints]]
@@ -37,15 +37,15 @@ class EndpointSet:
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def find(self) -> Endpoints:
-        """Return the endpoints; those that were read last, while the issuer does not answer.
+        """Return the endpoints; while the issuer does not answer, those that were read last.
 
         Raises:
-            WorldError: It never answered; the message says why.
+            WorldError: The issuer has never answered; the message says why.
         """
         async with self._lock:
             if not self._is_recent():
                 self._tried_at = self.clock.now()
-                # A browser that goes away must not take the answer along for which others wait; it is bounded in time.
+                # A browser that goes away must not cancel a request that others wait for too; it is bounded in time.
                 with anyio.CancelScope(shield=True):
                     await self._read()
         if self._found is None:

@@ -1,7 +1,7 @@
 """Reads an issuer's metadata, keys and tokens over HTTP: the only module of this folder with I/O.
 
-It trusts little of what it receives: redirects are refused, bodies are bounded, and a description that names another
-issuer than it was asked for is not used.
+It trusts little of what it receives: redirects are refused, bodies are bounded, and metadata that name an issuer other
+than the configured one are not used.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _REFUSALS = frozenset(
         *("invalid_scope", "invalid_target"),
     }
 )
-"""What a token endpoint may say (RFC 6749, section 5.2; RFC 8707, section 2); nothing else of it is repeated."""
+"""Error codes of a token endpoint (RFC 6749, section 5.2; RFC 8707, section 2); nothing else it says is repeated."""
 
 
 class _UnreadableError(Exception):
-    """One address did not give what was asked of it; the text says why and shows nothing that was sent."""
+    """An address did not return what was asked for; the text says why and shows nothing that was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Published:
     """The keys of an issuer.
 
     Attributes:
-        keys: Those that signatures can be checked with; one at least.
-        source: Where they were.
-        max_age: How long the issuer lets them be kept, if it says so.
+        keys: Those with which signatures can be checked; at least one.
+        source: Where they were found.
+        max_age: How long the issuer allows them to be kept, if it says so.
     """
 
     keys: tuple[SigningKey, ...]
@@ -63,13 +63,13 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where people sign in with an issuer.
+    """The endpoints at which people sign in with an issuer.
 
     Attributes:
         authorization: Where browsers are sent.
-        token: Where what they bring back becomes a token.
-        names_itself: Whether what they bring back says who sent them (RFC 9207).
-        revocation: Where a token is given back (RFC 7009); `None` where the issuer names no such place.
+        token: Where the code that they bring back is exchanged for a token.
+        names_itself: Whether the issuer identifies itself in what browsers bring back (RFC 9207).
+        revocation: Where a token is revoked (RFC 7009); `None` if the issuer names no such endpoint.
     """
 
     authorization: str
@@ -80,11 +80,11 @@ class Endpoints:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an issuer gives.
+    """The tokens that an issuer gives.
 
     Attributes:
         access: The access token.
-        refresh: What gets the next one (RFC 6749, section 6); `None` where the issuer gave none.
+        refresh: The refresh token, which gets the next one (RFC 6749, section 6); `None` if the issuer gave none.
     """
 
     access: str = field(repr=False)
@@ -97,10 +97,10 @@ class Issuer:
 
     Attributes:
         name: As tokens name it (`iss`): an HTTPS URL, or plain HTTP on this machine.
-        jwks_url: Where its keys are, if that is known.
+        jwks_url: The URL of its keys, if known.
         request_seconds: How long one request may take.
         total_seconds: How long reading the keys may take.
-        max_body_bytes: How large an answer may be.
+        max_body_bytes: The largest body that is accepted as an answer.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Issuer:
         return await self._ask("keys", self.jwks_url or self.name, read)
 
     async def find_endpoints(self) -> Endpoints:
-        """Return where people sign in now; errors as in `fetch`."""
+        """Return the endpoints that the issuer names now; errors as in `fetch`."""
 
         async def read(client: httpx2.AsyncClient) -> Endpoints:
             return await self._describe(client, self._read_endpoints)
@@ -136,12 +136,12 @@ class Issuer:
 
         Args:
             url: The token endpoint.
-            form: What it takes.
-            credential: The `Authorization` of a client that has a secret.
+            form: The form to send.
+            credential: The `Authorization` header of a client that has a secret.
 
         Raises:
-            UnauthenticatedError: The issuer makes none of it; the message says why.
-            WorldError: It does not answer, or not as it should; the message says why and shows nothing that was sent.
+            UnauthenticatedError: The issuer gives no token for it; the message says why.
+            WorldError: It does not answer, or not properly; the message says why and shows nothing that was sent.
         """
         options = _write_form(form, credential)
 
@@ -157,10 +157,10 @@ class Issuer:
         return await self._ask("token", url, read)
 
     async def revoke(self, url: str, form: Mapping[str, str], credential: str | None) -> None:
-        """Give a token back (RFC 7009); one that is none any more is as good as given back. Arguments as in `exchange`.
+        """Revoke a token (RFC 7009); one that is no longer valid counts as revoked. Arguments as in `exchange`.
 
         Raises:
-            WorldError: The issuer does not confirm it; the message says why and shows nothing that was sent.
+            WorldError: The issuer does not confirm the revocation; the message says why without anything that was sent.
         """
         options = _write_form(form, credential)
 
@@ -192,7 +192,7 @@ class Issuer:
         )
 
     async def _describe(self, client: httpx2.AsyncClient, read: Callable[[dict[str, Any]], Read]) -> Read:
-        """Return what is read of the metadata (RFC 8414, section 3; OpenID Connect Discovery 1.0, section 4)."""
+        """Return what `read` makes of the metadata (RFC 8414, section 3; OpenID Connect Discovery 1.0, section 4)."""
         reasons: list[str] = []
         for url in describe_at(self.name):
             try:
@@ -212,7 +212,7 @@ class Issuer:
 
     def _read_endpoints(self, document: dict[str, Any]) -> Endpoints:
         methods: object = document.get("code_challenge_methods_supported")
-        # Where the list is missing (Entra ID), the method may be there nevertheless.
+        # If the list is missing (Entra ID), the method may be supported nevertheless.
         if isinstance(methods, list) and _S256 not in methods:
             raise _UnreadableError(f"it does not take code challenges by {_S256}")
         return Endpoints(
@@ -245,7 +245,7 @@ class Issuer:
         statuses: Collection[int],
         options: Mapping[str, Any],
     ) -> tuple[int, bytes, httpx2.Headers]:
-        """Return an answer whose status is one of these."""
+        """Send a request and return the answer, whose status is one of `statuses`."""
         try:
             with anyio.fail_after(self.request_seconds):
                 async with client.stream(method, url, **options) as response:
@@ -269,7 +269,7 @@ class Issuer:
 
 
 def describe_at(issuer: str) -> list[str]:
-    """Return where an issuer may describe itself, in the order of the MCP authorization specification."""
+    """Return where an issuer may publish its metadata, in the order of the MCP authorization specification."""
     parts = urlsplit(issuer)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     inserted = [f"{origin}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")]

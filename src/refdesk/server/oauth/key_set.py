@@ -1,7 +1,7 @@
 """A cache of the issuer's keys: fetched on first use, by one caller at a time, with a time to live.
 
-Whoever sends tokens cannot make the server ask the issuer more often than `ASK_AGAIN` and `AFTER_FAILURE` say, whatever
-the tokens hold.
+Whatever tokens they send, callers cannot make the server ask the issuer more often than `ASK_AGAIN` and
+`AFTER_FAILURE` allow.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEPT = timedelta(minutes=10)
-"""How long keys are fresh where the issuer does not say."""
+"""How long keys are fresh if the issuer does not say."""
 
 LEAST_KEPT, MOST_KEPT = timedelta(minutes=1), timedelta(hours=1)
-"""The bounds of what it may say. A key that it takes back is accepted for an hour at most while it answers."""
+"""The bounds of what the issuer may say. While it answers, a key that it withdraws is accepted for at most an hour."""
 
 STALE = timedelta(hours=24)
-"""How long keys go on after they were read while the issuer does not answer."""
+"""How long keys remain in use after they were read while the issuer does not answer."""
 
 ASK_AGAIN = timedelta(minutes=1)
-"""The pause before the issuer is asked for a key that it did not have."""
+"""The pause before the issuer is asked again for a key that it did not have."""
 
 AFTER_FAILURE = timedelta(seconds=15)
 """The pause after the issuer did not answer."""
@@ -48,7 +48,7 @@ class KeySet:
 
     Attributes:
         issuer: Its name, for the log.
-        fetch: Returns what it publishes now, in bounded time; raises `WorldError`.
+        fetch: Returns the keys that the issuer publishes now, in bounded time; raises `WorldError`.
     """
 
     issuer: str
@@ -63,10 +63,10 @@ class KeySet:
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def find(self, id: str | None, algorithm: str) -> SigningKey | None:
-        """Return the key that a token's header means, or `None` when the issuer has no such key.
+        """Return the key that a token's header refers to, or `None` if the issuer has no such key.
 
         Raises:
-            WorldError: The issuer does not answer, and no key of it is known that could still be used.
+            WorldError: The issuer does not answer, and none of its known keys may still be used.
         """
         key = self._choose(id, algorithm)
         if not self._was_within(self._read_at, self._fresh_for) and not (key and self._lock.locked()):
@@ -89,18 +89,18 @@ class KeySet:
         return self._was_within(self._read_at, STALE)
 
     def _was_within(self, instant: datetime | None, span: timedelta) -> bool:
-        """Return whether an instant is less than that long ago; no clock that was set back makes it recent."""
+        """Return whether an instant is less than `span` ago; one in the future, after a clock was set back, is not."""
         return instant is not None and instant <= self.clock.now() < instant + span
 
     async def _refresh(self, pause: timedelta) -> None:
-        """Ask the issuer, unless that was done less than `pause` ago, or by another while this one waited."""
+        """Ask the issuer, unless that was done less than `pause` ago or by another caller while this one waited."""
         tries = self._tries
         async with self._lock:
             if self._tries != tries or self._was_within(self._tried_at, pause):
                 return
             self._tries += 1
             self._tried_at = self.clock.now()
-            # A caller that goes away must not take the answer along for which others wait; it is bounded in time.
+            # A caller that goes away must not cancel a request that others wait for too; it is bounded in time.
             with anyio.CancelScope(shield=True):
                 await self._read()
 

@@ -35,10 +35,10 @@ _SCOPE = re.compile(r'scope="([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResource:
-    """This server, as clients that can sign in see it.
+    """This server as seen by clients that can sign in.
 
     Attributes:
-        scopes: Those that clients should request.
+        scopes: The scopes that clients should request.
     """
 
     oauth: OAuth
@@ -46,7 +46,7 @@ class ProtectedResource:
 
     @property
     def metadata_url(self) -> str:
-        """Where the metadata is: the well-known path, put before the resource's own (RFC 9728, section 3.1)."""
+        """The URL of the metadata: the well-known path, put before the resource's own path (RFC 9728, section 3.1)."""
         parts = urlsplit(self.oauth.resource)
         return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
@@ -61,11 +61,11 @@ class ProtectedResource:
         }
 
     def to_asked(self, scopes: Iterable[str]) -> list[str]:
-        """Return scopes as clients request them, those of the issuer's own behind them."""
+        """Return scopes in the form in which clients request them, followed by the issuer's own scopes."""
         return [*(self.oauth.asked_prefix + scope for scope in scopes), *self.oauth.more_scopes]
 
     def build_routes(self) -> list[Route]:
-        """Return the routes of the metadata: under the resource's own path, that of the MCP endpoint, and none."""
+        """Return the routes of the metadata: below it the resource's own path, that of the MCP endpoint, or none."""
 
         async def describe(_: Request) -> Response:
             return reply(self.to_json())
@@ -74,7 +74,7 @@ class ProtectedResource:
         return [Route(WELL_KNOWN + suffix, describe, methods=["GET"]) for suffix in suffixes]
 
     def complete(self, challenge: str, status: int) -> str:
-        """Return a challenge that also says where the metadata is, and, before anybody signed in, what to ask for."""
+        """Return a challenge that also says where the metadata is and, if nobody signed in, which scopes to request."""
         asked = _SCOPE.sub(lambda found: f'scope="{" ".join(self.to_asked(found[1].split()))}"', challenge)
         scope = f', scope="{" ".join(self.to_asked(self.scopes))}"' if status == 401 and self.scopes else ""
         return f'{asked}, resource_metadata="{self.metadata_url}"{scope}'
@@ -82,7 +82,7 @@ class ProtectedResource:
 
 @dataclass(frozen=True, slots=True)
 class Invite:
-    """Completes the challenge of every reply that has one."""
+    """Completes the challenge in every response that has one."""
 
     app: ASGIApp
     resource: ProtectedResource
@@ -101,9 +101,9 @@ class Invite:
 
 
 def list_scopes(toolsets: Iterable[Toolset]) -> tuple[str, ...]:
-    """Return the scopes that operations need, sorted; `admin` is given on purpose or not at all.
+    """Return the scopes that operations need, sorted, without `admin`, which is only ever granted on purpose.
 
-    All of them are advertised at once: a tool that its scopes do not reach is not even shown to a client, so it
-    would never find out what else to ask for. The issuer decides what of it a caller gets.
+    All of them are advertised at once: a client is not even shown tools that its scopes do not reach, so it would never
+    find out what else to request. The issuer decides which of them a caller gets.
     """
     return tuple(sorted({scope for toolset in toolsets for scope in toolset.scopes} - {ADMIN_SCOPE}))

@@ -1,8 +1,8 @@
-"""Keeps people signed in to the console for as long as the issuer lets it: renews their access tokens.
+"""Keeps people signed in to the console as long as the issuer allows, by renewing their access tokens.
 
 The refresh tokens (RFC 6749, section 6) stay in the memory of this process. A browser is given a random name for its
-session instead, and keeps the access token, which is checked with every request as ever. So whatever ends this process
-costs no more than signing in again, and nothing that is kept anywhere else outlives an access token.
+session instead, and keeps the access token, which is checked with every request as usual. So when this process ends,
+people only have to sign in again, and nothing that is kept anywhere else outlives an access token.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LEAD = timedelta(seconds=30)
-"""How long before its end an access token is renewed, but never within the first three quarters of its life."""
+"""How long before it expires an access token is renewed, though never in the first three quarters of its life."""
 
 AFTER_FAILURE = timedelta(seconds=10)
-"""How long an issuer that does not answer is not asked again for one session."""
+"""How long an issuer that did not answer is not asked again for the same session."""
 
 UNUSED = timedelta(hours=12)
-"""After so long without a request, a session is forgotten."""
+"""How long without a request before a session is forgotten."""
 
 MOST_SESSIONS = 10_000
-"""Sessions beyond it make this process forget those that were unused for longest."""
+"""Most sessions in this process; beyond that, those unused for longest are forgotten."""
 
 _FAR = datetime.max.replace(tzinfo=UTC)
 
@@ -52,7 +52,7 @@ class _Session:
 
 @dataclass(slots=True)
 class SignInSessions:
-    """The sessions of the people who signed in by one flow, and for whom the issuer gave a refresh token."""
+    """The sessions of people who signed in through one flow and for whom the issuer gave a refresh token."""
 
     flow: CodeFlow
     clock: Clock
@@ -60,11 +60,11 @@ class SignInSessions:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach the console over TLS alone."""
+        """Whether browsers reach the console over TLS only."""
         return urlsplit(self.flow.client.base).scheme == "https"
 
     def open(self, person: SignedIn) -> str | None:
-        """Return the name of a new session; `None` where the issuer gave nothing to renew it with."""
+        """Return the name of a new session; `None` if the issuer gave no refresh token."""
         if person.grant.refresh is None:
             return None
         now, name = self.clock.now(), secrets.token_urlsafe(32)
@@ -73,9 +73,9 @@ class SignInSessions:
         return name
 
     async def find_token(self, name: str) -> str | None:
-        """Return the access token of a session, renewed where it is time to; `None` where there is no such session.
+        """Return the access token of a session, renewed if it is time to; `None` if there is no such session.
 
-        While the issuer does not answer, it is the one that there was. When the issuer ends the session, so do we.
+        While the issuer does not answer, the previous token is returned. When the issuer ends the session, it ends.
         """
         session = self._sessions.pop(name, None)
         if session is None or self.clock.now() >= session.used_at + UNUSED:
@@ -83,7 +83,7 @@ class SignInSessions:
         self._sessions[name], session.used_at = session, self.clock.now()
         if not self._is_due(session) or (session.lock.locked() and self._opens(session)):
             return session.now.grant.access
-        # A browser that goes away must not take a token along that counts once; the issuer answers in bounded time.
+        # A browser that goes away must not cancel a renewal: a refresh token may work only once. Time is bounded.
         with anyio.CancelScope(shield=True):
             async with session.lock:
                 if self._is_due(session):
@@ -91,7 +91,7 @@ class SignInSessions:
         return session.now.grant.access if name in self._sessions else None
 
     async def close(self, name: str) -> None:
-        """Forget a session, and let the issuer forget it."""
+        """Forget a session, and have the issuer revoke its refresh token."""
         session = self._sessions.pop(name, None)
         if session is None:
             return
@@ -125,7 +125,7 @@ class SignInSessions:
         return self.clock.now().timestamp() < session.now.caller.expires
 
     def _forget_unused(self, now: datetime) -> None:
-        """Forget what nobody used for long, and what is too much; the least recently used come first."""
+        """Forget sessions that nobody used for long and, beyond the limit, the least recently used ones."""
         for name, session in list(self._sessions.items()):
             if len(self._sessions) < MOST_SESSIONS and now < session.used_at + UNUSED:
                 break

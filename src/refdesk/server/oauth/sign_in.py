@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """Tells who calls with a token, and callers without one where to get it.
+    """Identifies callers by their tokens, and tells callers without one where to get it.
 
     Attributes:
-        sessions: People who signed in to the console; `None` where the settings name no client for it.
+        sessions: The sessions of people signed in to the console; `None` if the settings name no client for it.
     """
 
     tokens: TokenCheck
@@ -33,7 +33,7 @@ class SignIn:
 
 
 def build_sign_in(oauth: OAuth, toolsets: Iterable[Toolset], clock: Clock) -> SignIn:
-    """Return the sign-in of callers; nothing is requested from the issuer yet."""
+    """Return the sign-in of callers, without requesting anything from the issuer yet."""
     issuer = Issuer(oauth.issuer, oauth.jwks_url)
     tokens = TokenCheck(oauth, KeySet(oauth.issuer, issuer.fetch, clock), clock)
     resource = ProtectedResource(oauth, list_scopes(toolsets))

@@ -1,6 +1,6 @@
 """An issuer's signing keys: the usable part of a JSON Web Key Set (RFC 7517), and the algorithms of each key.
 
-Only the public members of a key are read, so that a set that gives away private ones does no harm here.
+Only the public members of a key are read, so a set that gives away private ones does no harm here.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ KINDS: Mapping[str, tuple[str, str | None]] = {
     "EdDSA": ("OKP", "Ed25519"),
     "Ed25519": ("OKP", "Ed25519"),
 }
-"""The algorithms that are accepted, and what kind of key each needs: its `kty` and its `crv` (RFC 7518, RFC 8037).
+"""The accepted algorithms, and the kind of key that each needs: its `kty` and its `crv` (RFC 7518, RFC 8037).
 
-The last two are one, under its old name and that of RFC 9864. All are asymmetric: whoever can check a signature cannot
-make one.
+The last two are the same algorithm, under its old name and that of RFC 9864. All are asymmetric: whoever can check a
+signature cannot make one.
 """
 
 RSA_BITS = range(2048, 8192 + 1)
@@ -37,7 +37,7 @@ RSA_BITS = range(2048, 8192 + 1)
 
 _MEMBERS = {"RSA": ("n", "e"), "EC": ("x", "y"), "OKP": ("x",)}
 _SIGNATURES = PyJWS(algorithms=list(KINDS))
-_SIGNATURES.register_algorithm("Ed25519", OKPAlgorithm())  # the library knows the old name only
+_SIGNATURES.register_algorithm("Ed25519", OKPAlgorithm())  # the library knows only the old name
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SigningKey:
     Attributes:
         id: As tokens name it (`kid`), if they do.
         kind: Its `kty` and `crv`.
-        algorithm: The only one it is for, where the set says so.
+        algorithm: The only one it may be used with, if the set says so.
     """
 
     id: str | None
@@ -56,7 +56,7 @@ class SigningKey:
     public: AllowedPublicKeys
 
     def fits(self, algorithm: str) -> bool:
-        """Return whether signatures of this algorithm can be this key's."""
+        """Return whether this key can make signatures of this algorithm."""
         return KINDS.get(algorithm) == self.kind and self.algorithm in (None, algorithm)
 
     def read(self, token: str, algorithm: str) -> bytes | None:
@@ -68,10 +68,10 @@ class SigningKey:
 
 
 def read_keys(document: Mapping[str, Any]) -> tuple[SigningKey, ...]:
-    """Return the keys of a set that signatures can be checked with; what cannot be used is passed over.
+    """Return the keys of a set with which signatures can be checked; others are skipped.
 
     Raises:
-        ValueError: It is no set of keys, or none of them can be used.
+        ValueError: The document is not a set of keys, or none of them can be used.
     """
     listed: object = document.get("keys")
     if not isinstance(listed, list):
@@ -84,9 +84,9 @@ def read_keys(document: Mapping[str, Any]) -> tuple[SigningKey, ...]:
 
 
 def choose_key(keys: tuple[SigningKey, ...], id: str | None, algorithm: str) -> SigningKey | None:
-    """Return the key that a token's header means: the first of that id, or, if it names none, the only one that fits.
+    """Return the key a token's header refers to: the first with its id or, if it names none, the only one that fits.
 
-    `None` when there is no such key.
+    `None` if there is no such key.
     """
     fitting = [key for key in keys if key.fits(algorithm) and id in (None, key.id)]
     return fitting[0] if fitting and (id is not None or len(fitting) == 1) else None

@@ -1,7 +1,8 @@
 """Validates access tokens: issuer, audience and lifetime (RFC 7519, RFC 8725, RFC 9068).
 
-What is wrong with a token is for the log alone, and holds nothing of it. The signature is checked before a claim is
-read, and the header chooses among the issuer's keys, never a key: `jwk`, `jku`, `x5u` and `x5c` are not looked at.
+What is wrong with a token goes only to the log, without any part of the token. The signature is checked before any
+claim is read. The header can only choose among the issuer's keys, not bring one: `jwk`, `jku`, `x5u` and `x5c` are
+ignored.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from refdesk.server.oauth.key_set import KeySet
 
 MOST_BYTES = 16 * 1024
-"""Larger ones are refused unread; the largest that issuers make, with hundreds of groups, have half of that."""
+"""Larger tokens are refused unread; the largest that issuers make, with hundreds of groups, are half that size."""
 
 LEEWAY = timedelta(seconds=60)
 """How far the issuer's clock and this one may be apart."""
 
 TYPES = frozenset({"at+jwt", "jwt"})
-"""What a header's `typ` may say, if it says anything; the first is RFC 9068's, the second that of older issuers."""
+"""The values that a header's `typ` may have, if present: the first is RFC 9068's, the second older issuers'."""
 
 _NO_TOKEN = f"it is no JWT, or is larger than {MOST_BYTES} bytes"
 _NO_INSTANT = "its `exp` is missing, or a time in it is none"
@@ -52,13 +53,13 @@ class TokenCheck:
 
         Args:
             token: As it was sent.
-            org: The org that the caller asks for, where it says one.
+            org: The org that the caller asks for, if any.
 
         Raises:
-            PermissionDeniedError: It is right, and names several orgs or another one than is asked for.
-            UnauthenticatedError: It is none of the issuer's, not for this server, not in force or no access token, or
-                it does not say who calls. The message says which, for the operator.
-            WorldError: It could not be checked, because the issuer's keys are not available.
+            PermissionDeniedError: The token is valid, but names several orgs, or not the one asked for.
+            UnauthenticatedError: The token is not the issuer's, not for this server, not in force, not an access token
+                or does not say who calls. The message says which, for the operator.
+            WorldError: The token could not be checked because the issuer's keys are not available.
         """
         header = _read_header(token)
         algorithm, id = header.get("alg"), header.get("kid")
@@ -92,11 +93,11 @@ class TokenCheck:
 
 
 def is_access_token(header: dict[str, Any], claims: dict[str, Any]) -> bool:
-    """Return whether a token of the issuer's is an access token, as far as it can be determined.
+    """Return whether a token of the issuer's is an access token, as far as can be determined.
 
-    One that says so in its header (RFC 9068) is. Of the others, those are not that name another type or use in a claim
-    (Keycloak's `typ`, Cognito's `token_use`), that have claims of ID tokens, or none of access tokens. Nor is one that
-    is bound to a key of its holder (`cnf`, RFC 7800), which nobody here could check.
+    A token is not one if it names another type or use in a claim (Keycloak's `typ`, Cognito's `token_use`), or if it is
+    bound to a key of its holder (`cnf`, RFC 7800), which cannot be checked here. Otherwise it is one if its header says
+    so (RFC 9068), or if it has claims of access tokens and, unless it names its type or use, none of ID tokens.
     """
     if "cnf" in claims:
         return False
