@@ -1,8 +1,9 @@
 """A connection pool.
 
-The driver's own pool lets whoever waits for a connection wait until a time runs out, though the server has refused it,
-and tries again later and later: after a restart of the server, writes went on after six seconds (measured over 30
-kills). Here whoever asks makes the connection, so the answer comes at once, and so does the recovery.
+With the driver's own pool, a caller waits for a connection until it times out even though the server has refused it,
+and the pool retries at growing intervals: after a restart of the server, writes resumed after six seconds (measured
+over 30 kills). Here each caller makes the connection itself, so it learns of a refusal at once, and recovery is
+immediate too.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = AsyncConnection[Row]
 
 MOST_CONNECTIONS = 8
-"""Connections of one process at most: one that writes and some that read; more only queue at the server."""
+"""Most connections of one process, for writing and reading; more would only queue at the server."""
 
 CONNECT_SECONDS = 4.0
 """How long making a connection may take."""
 
 LIFETIME_SECONDS = 1800.0
-"""After so long a connection is made anew, so that a server behind another address gets its share."""
+"""After this long a connection is replaced, so that a server at another address gets its share."""
 
-# Nothing is prepared by name: a pooler hands its connections from transaction to transaction.
+# No named prepared statements: a pooler may assign each transaction another connection.
 _OPTIONS: Mapping[str, Any] = {
     "autocommit": True,
     "prepare_threshold": None,
@@ -49,10 +50,10 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 class Pool:
-    """Lends connections outside a transaction, at most `MOST_CONNECTIONS` at a time.
+    """Lends connections that have no open transaction, at most `MOST_CONNECTIONS` at a time.
 
     Attributes:
-        silence: What is known of the server's.
+        silence: What is known about the server's silence.
     """
 
     def __init__(self, url: str, patience_seconds: float) -> None:
@@ -64,12 +65,12 @@ class Pool:
 
     @asynccontextmanager
     async def lend(self) -> AsyncGenerator[Connection, None]:
-        """Yield a connection that was alive a moment ago.
+        """Yield a connection that was alive a moment ago; it is taken back when the block ends.
 
         Raises:
-            StoreError: None can be made, none came free within the patience, or those who have one find the server
+            StoreError: None can be made, none came free within the patience, or tasks that hold one find the server
                 silent.
-            ConfigurationError: The URL is none.
+            ConfigurationError: The URL is not valid.
         """
         since = anyio.current_time()
         await self._wait_for_place()
@@ -86,7 +87,7 @@ class Pool:
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Connection, None]:
-        """Yield a connection of the caller's own, beside those that are lent: for what takes minutes.
+        """Yield a connection of the caller's own, in addition to those that are lent, for work that takes minutes.
 
         Raises:
             StoreError: None can be made.
@@ -99,7 +100,7 @@ class Pool:
                 await connection.close()
 
     async def answers(self, seconds: float) -> bool:
-        """Return whether the server, or whatever stands in its place, answers one who comes anew within so long."""
+        """Return whether the server, or whatever is in its place, answers a new connection within this many seconds."""
         try:
             with anyio.fail_after(seconds):
                 connection = await AsyncConnection.connect(self._url, **_OPTIONS)
@@ -108,12 +109,12 @@ class Pool:
         except TimeoutError:
             return False
         except (psycopg.Error, OSError):
-            # A refusal is an answer: who waits on a connection of before will see what became of it.
+            # A refusal is an answer: tasks waiting on older connections will see what became of those.
             return True
         return True
 
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         self.silence.close()
         while self._idle:
             connection, _ = self._idle.pop()
@@ -145,14 +146,14 @@ class Pool:
         except StoreError as error:
             if isinstance(error.__cause__, TimeoutError) and self._patience_seconds >= CONNECT_SECONDS:
                 self.silence.find(since)
-            # Who is refused is so without a wait, and would keep everybody from a turn by trying again at once.
+            # A refusal comes without waiting: a caller that retried at once would never let other tasks run.
             await anyio.lowlevel.checkpoint()
             # Its message would repeat the URL, password and all.
             if isinstance(error.__cause__, psycopg.ProgrammingError):
                 raise ConfigurationError("REFDESK_STORE is no URL that PostgreSQL's client can read.") from None
             raise
         self.silence.hear()
-        # JSON comes as it is written: what decodes rows is the same for every engine.
+        # JSON stays text: the code that decodes rows is the same for every engine.
         connection.adapters.register_loader("json", TextLoader)
         return connection
 
@@ -164,7 +165,7 @@ class Pool:
 
 
 def hang_up(connection: Connection) -> None:
-    """End a connection whose server is silent: who waits for it learns that at once, and asks nobody to cancel."""
+    """Cut a connection to a silent server: whoever waits on it learns at once, without asking the server to cancel."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as shared:
         shared.shutdown(socket.SHUT_RDWR)
 
@@ -180,9 +181,9 @@ def is_in_transaction(connection: Connection) -> bool:
 
 
 def _has_news(connection: Connection) -> bool:
-    """Return whether something can be read from an idle connection, which shows that the server has closed it.
+    """Return whether an idle connection has something to read, which shows that the server has closed it.
 
-    Asks the system, not the server.
+    This asks the operating system, not the server.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)

@@ -1,4 +1,4 @@
-"""Searches on standbys of the primary server: each is asked only where it has all that was written for the org.
+"""Searches on standbys of the primary server: a standby is asked only if it has all that was written for the org.
 
 Before a search the primary says how far the org's change sequence has come, which takes a fraction of a search, and a
 standby how far it is. Where that one is behind, or does not answer, all others are asked at once, so that a search
@@ -29,12 +29,12 @@ REST_SECONDS = 5.0
 """How long a standby that did not answer is left alone."""
 
 PATIENCE_SECONDS = 5.0
-"""How long a standby is waited for: the primary, asked next, needs time, too."""
+"""How long to wait for a standby: the primary, which is asked next, needs time too."""
 
 MOST_KNOWN = 10_000
-"""Orgs of which it is kept how far they were."""
+"""Most orgs whose last seen position in the change sequence is remembered."""
 
-# A standby's URL has a search path of its own: what that leads to may be another store.
+# A standby's URL has a search path of its own, which may lead to another store.
 _GET_CHANGES = "SELECT coalesce((SELECT changes FROM orgs WHERE org = %s), 0) WHERE current_schema() = %s"
 _GET_PRIMARY = "SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() - '0/0' END"
 _GET_STANDBY = """
@@ -59,7 +59,7 @@ class Replica:
 
 @dataclass(slots=True)
 class Replicas:
-    """The standbys of a primary, asked in turn."""
+    """The standbys of a primary, which take turns."""
 
     primary: Connections
     replicas: Sequence[Replica]
@@ -68,10 +68,10 @@ class Replicas:
     _turns: count[int] = field(default_factory=count)
 
     async def find(self, request: FindRequest) -> Found | None:
-        """Return what a standby finds, or `None` where none has all that was written, or answers.
+        """Return what a standby finds, or `None` if none that answers has all that was written for the org.
 
         Raises:
-            StoreError: None does, and the primary has just been found silent: to ask it again would take as long again.
+            StoreError: None does, and the primary has just been found silent: asking it again would take as long again.
         """
         awake = [each for each in self.replicas if each.rests_until <= anyio.current_time()]
         if not awake:
@@ -140,14 +140,14 @@ class Replicas:
         return needed
 
     async def _get_changes(self, connections: Connections, org: str) -> int:
-        """Return how far the org is there, -1 where the store stands in another schema."""
+        """Return how far the org's changes have got there; -1 if the connection leads to another schema."""
         (rows,) = await connections.read(Scope(org), Statement(_GET_CHANGES, (org, self.schema)))
         return rows[0][0] if rows else -1
 
 
 @asynccontextmanager
 async def open_replicas(primary: Connections, urls: Sequence[str], limits: Limits) -> AsyncGenerator[Replicas | None]:
-    """Yield the standbys at these URLs, which need not be there yet; `None` without any."""
+    """Yield the standbys at these URLs, which need not be up yet; `None` if there are no URLs."""
     if not urls:
         yield None
         return
@@ -183,6 +183,6 @@ async def _describe(replica: Replica, written: object, schema: str) -> StoreNode
 
 
 def _name(url: str) -> str:
-    """Return host and port, without what is secret."""
+    """Return the host and port of a URL, without anything secret."""
     place = url.partition("://")[2].partition("/")[0].partition("?")[0]
     return place.rpartition("@")[2]

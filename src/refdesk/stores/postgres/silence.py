@@ -1,8 +1,8 @@
 """Finds out whether the server is silent: gone, stopped, or behind a network that swallows everything.
 
-Who waits for an answer of the server looks into that once it is late. Others wait behind: for the turn of an org, for a
-place, for the commit that they share. They ask nobody, and go by what the former find out: else each of them would find
-it out anew, one after another.
+A task whose answer from the server is late checks for that. Other tasks wait behind it: for the turn of an org, for a
+free connection, for a commit that they share. They do not ask the server themselves but go by what the first task
+found; otherwise each would have to find it out anew, one after another.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from refdesk.stores.postgres import failures
 
 
 class Silence:
-    """What is known of a server's silence, in one process.
+    """What one process knows about a server's silence.
 
     Args:
-        knock: Returns whether the server answers one who comes anew within so many seconds.
+        knock: Returns whether the server answers a new connection within this many seconds.
     """
 
     def __init__(self, knock: Callable[[float], Awaitable[bool]]) -> None:
@@ -31,20 +31,20 @@ class Silence:
         self._waiting: dict[object, Callable[[], None]] = {}
 
     def hear(self) -> None:
-        """Note that the server has said something, to anybody."""
+        """Note that the server has answered, on any connection."""
         self._heard_at = anyio.current_time()
 
     async def is_answering(self, seconds: float) -> bool:
-        """Return whether the server answers anybody within so many seconds; once for all who ask at the same time."""
+        """Return whether the server answers a new connection within this many seconds; callers share a check."""
         if self._look is None or self._look.done():
             self._look = asyncio.get_running_loop().create_task(self._find_out(seconds))
-        # Others may wait for the same.
+        # Others may be waiting for the same check.
         return await asyncio.shield(self._look)
 
     def find(self, since: float) -> bool:
-        """Return whether the server is silent, after it did not answer one who came at `since`; all learn it who wait.
+        """Return whether the server, which did not answer since `since`, is silent; if so, end all waits for it.
 
-        Whoever was answered meanwhile, on whatever connection, shows that it is not.
+        It is not if it has answered anything since then, on any connection.
         """
         if self._heard_at >= since:
             return False
@@ -54,20 +54,20 @@ class Silence:
         return True
 
     def check(self, since: float) -> None:
-        """Return unless the server was found silent from `since` on.
+        """Return unless the server has been found silent since `since`.
 
         Raises:
-            StoreError: It was, and has said nothing since.
+            StoreError: It has, and has not answered anything since.
         """
         if self._found_at >= max(since, self._heard_at):
             raise StoreError(failures.LOST)
 
     @contextmanager
     def watched(self) -> Generator[None, None, None]:
-        """Run the block, which waits for others who wait for the server; it ends once they find that silent.
+        """Run the block, which waits for tasks that wait for the server; it ends once they find the server silent.
 
         Raises:
-            StoreError: They did.
+            StoreError: The server was found silent.
         """
         with anyio.CancelScope() as scope, self.telling(scope.cancel):
             yield
@@ -85,7 +85,7 @@ class Silence:
             del self._waiting[place]
 
     def close(self) -> None:
-        """End what is being looked into."""
+        """Cancel a check that is under way."""
         if self._look is not None:
             self._look.cancel()
 
