@@ -23,7 +23,7 @@ class Address:
         server: What the driver connects to: scheme, host and port, nothing secret.
         user: `None` for a server without authentication.
         database: `None` for the user's home database.
-        namespace: Which of the desks in that database.
+        namespace: The namespace of the desk in that database.
     """
 
     server: str
@@ -34,13 +34,13 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """Return what a URL of the form `neo4j://user:password@host:7687/database?namespace=name` says.
+    """Return the parts of a URL of the form `neo4j://user:password@host:7687/database?namespace=name`.
 
-    Everything but the scheme and the host may be left out. `bolt` in place of `neo4j` asks for one server and no
-    routing; `+s` asks for TLS. User and password are percent-encoded.
+    Everything but the scheme and the host may be left out. `bolt` in place of `neo4j` asks for a single server
+    without routing; `+s` asks for TLS. User and password are percent-encoded.
 
     Raises:
-        ConfigurationError: It is malformed; the message quotes nothing of it.
+        ConfigurationError: The URL is malformed; the message quotes nothing of it.
     """
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Reads everything in a namespace, page by page; see `Archive`. Pages go by org, toolset and id, or their like."""
+"""Reads everything in a namespace, page by page; see `Archive`. Pages are in order of org, toolset, id or the like."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def list_all_metadata(runner: Runner, space: str, after: MetadataKey | Non
 
 
 def _go_on(statement: str, names: tuple[str, ...], after: tuple[str, ...] | None) -> tuple[str, dict[str, object]]:
-    """Return the statement for what comes after an entry, and its parameters; for the first page without one."""
+    """Return the statement and parameters for the page after an entry; without one, for the first page."""
     if after is None:
         return statement.replace("{later}", "true"), {}
     parameters = {f"after{number}": value for number, value in enumerate(after)}

@@ -1,7 +1,7 @@
-"""An in-process cache of what searches need of documents, valid as long as a document is unchanged.
+"""An in-process cache of the document data that searches need, valid as long as a document is unchanged.
 
-Every search learns from the database which version of which document counts; what is kept of that very version is
-used, the rest is read. So nothing here is ever stale, and all of it may be thrown away.
+Every search learns from the database which documents count, and in which version; cached data of exactly that version
+is used, the rest is read. So no search ever uses stale data, and all of the cache may be discarded.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 Tag: TypeAlias = tuple[int, int]
-"""The changes that wrote a document, and that set its vectors last."""
+"""The numbers of the changes that last wrote a document and last set its vectors."""
 
 MOST_ROWS = 20_000
-"""Documents that are kept, some 4 kB each."""
+"""Most documents in the cache, at about 4 kB each."""
 
 _KEYED = (
     "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) "
@@ -55,10 +55,10 @@ class Row:
     """A document as searches see it.
 
     Attributes:
-        title_terms: Its terms with two blanks around each, so that " term " is found once for each time it occurs.
-        body_terms: The same of the body.
-        length: Weighted, as `refdesk.core.search.bm25` counts it.
-        starts: The first start of the date ranges of each name, as text that sorts.
+        title_terms: The title's terms, parted so that " term " can be counted once for each occurrence.
+        body_terms: The same for the body.
+        length: The weighted length, as `refdesk.core.search.bm25` counts it.
+        starts: The earliest start of the date ranges of each name, as text that sorts.
         head_id: See `refdesk.model.Candidate`.
     """
 
@@ -78,14 +78,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """A document's passages of one model: their offsets, and a row of the matrix for each."""
+    """A document's passages as embedded by one model: their offsets, and a row of the matrix for each."""
 
     places: tuple[tuple[int, int], ...]
     matrix: NDArray[float32]
 
 
 class _Recent(Generic[K, V]):
-    """A dictionary that forgets what was unused for longest."""
+    """A dictionary that evicts the least recently used values."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -105,7 +105,7 @@ class _Recent(Generic[K, V]):
 
 
 class DocumentCache:
-    """Reads what searches need of documents, from memory where it is the version that counts."""
+    """Reads the document data that searches need, from memory if the cached version is the one that counts."""
 
     def __init__(self, runner: Runner, namespace: str, most: int = MOST_ROWS) -> None:
         self._runner = runner
@@ -114,7 +114,7 @@ class DocumentCache:
         self._vectors: _Recent[tuple[Collection, str, str], tuple[Tag, Vectors]] = _Recent(most)
 
     async def get_rows(self, collection: Collection, tags: Mapping[str, Tag]) -> dict[str, Row]:
-        """Return the row of each document; one that was written meanwhile has another `written` than its tag."""
+        """Return the row of each document; if one was written meanwhile, its `written` differs from its tag."""
         rows: dict[str, Row] = {}
         for id, (written, _) in tags.items():
             row = self._rows.get((collection, id))
@@ -129,7 +129,7 @@ class DocumentCache:
     async def get_vectors(
         self, collection: Collection, tags: Mapping[str, Tag], model: str, width: int
     ) -> dict[str, Vectors]:
-        """Return the vectors of those documents that have any of the model."""
+        """Return the vectors of those documents that have vectors of the model."""
         known: dict[str, Vectors] = {}
         for id, tag in tags.items():
             kept = self._vectors.get((collection, id, model))
@@ -159,7 +159,7 @@ def _decode_row(values: list[Any]) -> Row:
     instants = decode_instant(modified_at), decode_instant(created_at)
     head_id = None if data is None else str(json.loads(data).get(HEAD) or id)
     texts = title_key, decode_facets(facets), title, body
-    # The later of two entries of one name counts, so the earliest comes last.
+    # Of entries with the same name the last one wins, so the earliest start comes last.
     spans = dict(sorted(zip(names, starts, strict=True), key=lambda span: span[1], reverse=True))
     return Row(id, written, *instants, *texts, length, State(state), head_id, spans)
 

@@ -1,4 +1,4 @@
-"""Reads and transactions over Bolt: bounded in time, repeated only where that is safe."""
+"""Reads and transactions over Bolt: bounded in time, retried only where that is safe."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.address import Address
 
 Rows: TypeAlias = "list[list[Any]]"
-"""Each record's values, in the order of the statement's RETURN."""
+"""The values of each record, in the order of the statement's RETURN."""
 
 POOL_SIZE = 20
 IDLE_SECONDS = 30.0
-"""A connection that was idle for longer is tried out before it is used: the server may have gone meanwhile."""
+"""A connection that was idle for longer is tested before it is used: the server may have gone meanwhile."""
 
 CLOSE_SECONDS = 1.0
-"""How long undoing a transaction or closing connections may take; then they are cut, and the server undoes alone."""
+"""How long rolling back or closing connections may take; then they are cut, and the server rolls back by itself."""
 
 REPEATS = RetryPolicy(attempts=4, first_wait=0.2, max_wait=0.8)
-"""How a read that failed for a passing reason is repeated."""
+"""How a read that failed for a transient reason is retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long, in seconds, a database that works is waited for; one that is silent is given up sooner, see `silence`.
+    """How many seconds to wait for a working database; a silent one is given up sooner, see `silence`.
 
     Attributes:
-        connect: For a connection.
+        connect: To establish a connection.
         statement: For the answer to one statement.
-        patience: For transactions of others, before one of ours begins.
-        transaction: For a whole transaction; then the server undoes it, so that one that hangs stops nobody for ever.
+        patience: For the transactions of others before a transaction can begin.
+        transaction: For a whole transaction; then the server rolls it back, so that a hung one does not block others
+            for ever.
     """
 
     connect: float = 5.0
@@ -57,7 +58,7 @@ class Runner(Protocol):
     """Runs a statement, within a transaction or on its own."""
 
     async def run(self, statement: str, **parameters: object) -> Rows:
-        """Return what the statement returns; errors as in `failures.translated`."""
+        """Run the statement and return its rows; errors as in `failures.translated`."""
         ...
 
 
@@ -65,11 +66,11 @@ class Database:
     """One database of one server; keeps a pool of connections.
 
     Attributes:
-        silence: Ends waits for a server that answers nobody.
+        silence: Ends waits for a server that has stopped answering.
     """
 
     def __init__(self, address: Address, limits: Limits) -> None:
-        # The driver names the server's address; what a lost connection means is told where it is known.
+        # The driver's log would show the server's address; callers that know what a lost connection means report it.
         logging.getLogger("neo4j").setLevel(logging.CRITICAL)
         self._limits = limits
         self._name = address.database
@@ -79,7 +80,7 @@ class Database:
         self.silence = Silence(self._knock)
 
     async def run(self, statement: str, **parameters: object) -> Rows:
-        """Return what a statement returns that may be run twice: a read, or an idempotent change of the schema."""
+        """Return the rows of a statement that may be run twice: a read, or an idempotent change of the schema."""
         return (await self.ask(statement, **parameters))[1]
 
     async def ask(self, statement: str, **parameters: object) -> tuple[str, Rows]:
@@ -89,7 +90,7 @@ class Database:
 
     @asynccontextmanager
     async def begin(self) -> AsyncGenerator[OpenTransaction, None]:
-        """Yield a transaction; leaving without having committed undoes it."""
+        """Yield a transaction; leaving the block without a commit rolls it back."""
         session = self._open_session(self._driver)
         transaction: AsyncTransaction | None = None
         try:
@@ -107,7 +108,7 @@ class Database:
             await self._driver.close()
 
     async def _knock(self) -> None:
-        # A transaction reaches whoever may write; nothing is planned or read for it.
+        # Beginning a transaction reaches the server that takes writes, which need not plan or read anything.
         async with self._open_driver() as driver, self._open_session(driver) as session:
             await (await session.begin_transaction()).close()
 
@@ -120,7 +121,7 @@ class Database:
                 return (await result.consume()).server.agent, rows
 
     def _open_session(self, driver: AsyncDriver) -> AsyncSession:
-        # Reads go where writes go: in a cluster only the leader is sure to have every commit.
+        # Reads go to the same server as writes: in a cluster only the leader is sure to have every commit.
         return driver.session(  # pyright: ignore[reportUnknownMemberType]
             database=self._name,
             default_access_mode=WRITE_ACCESS,
@@ -138,15 +139,15 @@ class OpenTransaction:
         self._silence = silence
 
     async def run(self, statement: str, **parameters: object) -> Rows:
-        """Return what the statement returns.
+        """Run the statement and return its rows.
 
         Raises:
-            StoreError: It failed, and the transaction with it.
+            StoreError: The statement failed, and the transaction with it.
         """
         return await self._run(statement, parameters, self._limits.statement)
 
     async def take_lock(self, statement: str, **parameters: object) -> Rows:
-        """Return what the statement returns, after those that hold what it needs have ended; errors as in `run`."""
+        """Run the statement once the holders of the lock have ended, and return its rows; errors as in `run`."""
         return await self._run(statement, parameters, self._limits.patience)
 
     async def _run(self, statement: str, parameters: dict[str, object], seconds: float) -> Rows:
@@ -156,10 +157,10 @@ class OpenTransaction:
             return await _collect(await self._transaction.run(cast("LiteralString", statement), parameters))
 
     async def commit(self) -> None:
-        """Return when what was written is on the disk.
+        """Commit, returning once the writes are on disk.
 
         Raises:
-            StoreError: It is not, or nobody knows; the message says which.
+            StoreError: They are not, or the outcome is unknown; the message says which.
         """
         if self._transaction.closed():
             raise StoreError(ENDED)
@@ -194,7 +195,7 @@ async def _collect(result: AsyncResult) -> Rows:
 
 
 async def _close_quietly(session: AsyncSession, transaction: AsyncTransaction | None) -> None:
-    """Undo what was not committed and give the connection back; a connection that is broken undoes by itself."""
+    """Roll back unless committed and return the connection; for a broken connection, the server rolls back itself."""
     try:
         if transaction is not None and not transaction.closed():
             await transaction.rollback()

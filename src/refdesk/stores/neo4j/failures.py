@@ -29,12 +29,12 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Neo.TransientError.", f"The database was busy. {UNDONE}"),
     ("Neo.DatabaseError.Transaction.TransactionStartFailed", "The database starts no transaction; see its log."),
 )
-"""Beginnings of the server's codes, the special before the general."""
+"""Prefixes of the server's error codes with their meanings, the specific ones before the general."""
 
 
 @contextmanager
 def translated() -> Generator[None, None, None]:
-    """Run the block; whatever the driver raises in it leaves as an error of refdesk.
+    """Run the block; whatever the driver raises in it is translated into an error of refdesk.
 
     Raises:
         StoreError: The database failed, refused or is gone; the message names no statement, address or secret.
@@ -52,7 +52,7 @@ def translated() -> Generator[None, None, None]:
 
 
 def describe(error: Exception) -> RefdeskError:
-    """Return what an error of the driver, or of the network under it, is to a caller."""
+    """Return an error of the driver, or of the network under it, as the error that a caller gets."""
     if isinstance(error, TimeoutError):
         return StoreError(SLOW)
     if isinstance(error, _LOST):

@@ -21,16 +21,16 @@ class Condition:
     expression: str = "true"
 
     def add(self, value: object) -> str:
-        """Return how to name a new parameter of this value."""
+        """Add a parameter with this value, and return how an expression refers to it."""
         name = f"w{len(self.parameters)}"
         self.parameters[name] = value
         return f"${name}"
 
 
 def compile_filter(where: Filter | None) -> Condition:
-    """Return a filter as a condition; none at all holds always.
+    """Return a filter as a condition, which always holds if there is no filter.
 
-    Nothing stored holds half of a surrogate pair, and nothing that does can be sent: it is taken to match nothing.
+    Text with half of a surrogate pair is never stored and cannot be sent, so it is taken to match nothing.
     """
     condition = Condition()
     condition.expression = _compile(where or _EVERYTHING, condition)

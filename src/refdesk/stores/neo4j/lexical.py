@@ -9,17 +9,17 @@ from itertools import islice
 from refdesk.core.keeping.encoding import is_encodable
 
 MOST_CLAUSES = 512
-"""Words in one query; Lucene refuses queries of more than 1024 parts."""
+"""Most words in one query; Lucene refuses queries of more than 1024 clauses."""
 
 _SYNTAX_IN_QUOTES = re.compile(r'[\\"]')
 
 
 def make_queries(scope: str, terms: Iterable[str]) -> list[str]:
-    """Return queries that together find every document of a scope that holds one of the terms; maybe others too.
+    """Return queries that together find all documents of a scope with any of the terms, and perhaps others too.
 
     Args:
         scope: As `rows.get_scope` returns it.
-        terms: Any text. Within double quotes a backslash and a double quote alone mean something to Lucene.
+        terms: Any texts. Within double quotes, only a backslash and a double quote are special to Lucene.
     """
     words = [f'"{_SYNTAX_IN_QUOTES.sub(_escape, term)}"' for term in terms if is_encodable(term)]
     return [f'+scope:"{scope}" +terms:({" ".join(part)})' for part in _cut(words)]

@@ -1,7 +1,7 @@
 """Schema migrations: constraints and indexes in numbered steps, and a node for each namespace.
 
 Labels: `Thing` (whatever can be linked: a document, or something outside such as a task), `Document` (a `Thing` that is
-known), `Revision`, `Passage` with `Passage<width>`, `Record`, `AuditEntry`, `Collection` (what is counted of one), and
+stored here), `Revision`, `Passage` with `Passage<width>`, `Record`, `AuditEntry`, `Collection` (its counts), and
 `Refdesk` (the schema's version, and one node for each namespace, which its transactions lock).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Database
 
 OLDEST_SERVER = (5, 26)
-"""Relationship types by parameter, and the newest long-term line before the versions by year."""
+"""It takes relationship types as parameters, and is the newest long-term line before versions named by year."""
 
 FULLTEXT_INDEX = "refdesk_terms"
 SCHEMA_NAME = "schema"
@@ -98,7 +98,7 @@ def require_server(agent: str) -> tuple[int, int]:
     """Return the server's version from its agent, such as "Neo4j/5.26.31".
 
     Raises:
-        ConfigurationError: It is too old, or no Neo4j.
+        ConfigurationError: The server is too old or not Neo4j.
     """
     version = parse_version(agent)
     if version is None or version < OLDEST_SERVER:
@@ -107,10 +107,10 @@ def require_server(agent: str) -> tuple[int, int]:
 
 
 async def prepare(database: Database, namespace: str) -> str:
-    """Bring the schema up to date and make the namespace's place; return the server's name and version.
+    """Bring the schema up to date and create the namespace's node; return the server's name and version.
 
     Raises:
-        ConfigurationError: The server is no Neo4j or too old, or the database was written by a newer refdesk.
+        ConfigurationError: The server is not Neo4j or too old, or the database was written by a newer refdesk.
         StoreError: The database failed.
     """
     name = get_space_name(namespace)
@@ -132,7 +132,7 @@ async def prepare(database: Database, namespace: str) -> str:
 
 
 class VectorIndexes:
-    """Which widths of vectors there is an index for; one is made when vectors of a new width come."""
+    """The vector indexes, one for each width of vectors; one is created when vectors of a new width come."""
 
     def __init__(self, database: Database, version: tuple[int, int]) -> None:
         self._database = database
@@ -170,7 +170,7 @@ async def _prepare_schema(database: Database) -> None:
     async with database.begin() as lock:
         await lock.take_lock(_LOCK, name=SCHEMA_NAME)
         ((version,),) = await lock.run(_GET_VERSION, name=SCHEMA_NAME)
-        # A change of the schema cannot share a transaction with the lock; the lock keeps the others out meanwhile.
+        # Schema changes cannot be made in the transaction that holds the lock; it keeps other processes out meanwhile.
         for statement in (each for step in _STEPS[version:] for each in step):
             await database.run(statement)
         await lock.run(_SET_VERSION, name=SCHEMA_NAME, version=SCHEMA_VERSION)

@@ -22,12 +22,12 @@ class Gathered:
     """What the database found for a request.
 
     Attributes:
-        holders: Ids of all living documents of the collection that hold a word of the question.
-        passing: Those of them, or without words of all, that pass the filter.
-        titled: Ids of the newest whose title contains what was asked.
-        nearest: Ids of the nearest.
+        holders: Ids of all documents of the collection, except withdrawn ones, that hold a word of the question.
+        passing: Those of the holders, or of all documents if there are no words, that pass the filter.
+        titled: Ids of the newest documents whose title contains the text asked for.
+        nearest: Ids of the documents nearest to the query's vector.
         living: How many documents of the collection are not withdrawn.
-        length: The sum of their weighted lengths.
+        length: The sum of the weighted lengths of those documents.
     """
 
     holders: Sequence[str] = ()
@@ -40,7 +40,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates without their cosines: those that match, in order and cut, and those that join them."""
+    """Candidates without cosines: the first of those that match, in order, and those that join them."""
 
     listed: list[Candidate]
     joining: list[Candidate]
@@ -80,7 +80,7 @@ class _Scorer:
 
 
 def rank(request: FindRequest, rows: Mapping[str, Row], gathered: Gathered) -> Ranked:
-    """Return what matches and what joins it; a document without a row is gone meanwhile and left out."""
+    """Return what matches and what joins it, without documents that have no row since they are gone by now."""
     scorer = _Scorer(request.text, rows, gathered) if request.text is not None else None
     candidates = {id: _make_candidate(row, request, scorer) for id, row in rows.items()}
     matching = [
@@ -102,7 +102,7 @@ def compare(candidates: Iterable[Candidate], vectors: Mapping[str, Vectors], que
 
 
 def get_nearness(candidate: Candidate) -> SupportsRichComparison:
-    """Return what candidates that join are sorted by: nearest first, without a vector last, ties by id."""
+    """Return the sort key of candidates that join: nearest first, those without a vector last, ties by id."""
     return candidate.cosine is None, -(candidate.cosine or 0.0), candidate.id
 
 

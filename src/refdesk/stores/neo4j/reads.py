@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Rows, Runner
 
 TEAR_ATTEMPTS = 3
-"""How often a document is read again that a commit was just writing: Neo4j isolates single properties, not nodes."""
+"""How often to read a document caught in the midst of a commit: Neo4j isolates single properties, not nodes."""
 
 LIVING = "['current', 'superseded']"
-"""Named rather than withdrawn ones excluded, so that the index by state serves."""
+"""The states listed, rather than the withdrawn one excluded, so that the index on state is used."""
 
 _NAMES = [name.strip() for name in CONTENT.split(",")]
 _VALUES = ", ".join(f"d.{name}" for name in _NAMES)
@@ -87,7 +87,7 @@ _GET_LAST_AUDIT = (
     "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > 0 "
     "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number DESC LIMIT 1"
 )
-# Before the first write by a version that notes it, everything counts as written since.
+# Older versions did not note `changed`; without it the mark is 0, since which every document counts as written.
 _LIST_COLLECTIONS = "MATCH (c:Collection {space: $space}) RETURN c.org, c.toolset, coalesce(c.changed, 0)"
 _COUNT_STATES = "MATCH (d:Document {space: $space}) RETURN d.org, d.toolset, d.state, count(*)"
 _COUNT_EMBEDDED = (

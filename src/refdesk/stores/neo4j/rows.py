@@ -49,7 +49,7 @@ class DocumentRow:
     """A document ready to be written: everything that takes time is done before the store is locked.
 
     Attributes:
-        length: Weighted terms, as `refdesk.core.search.bm25` counts them; 0 when it is withdrawn.
+        length: The weighted number of terms, as `refdesk.core.search.bm25` counts them; 0 if withdrawn.
     """
 
     collection: Collection
@@ -72,7 +72,7 @@ def decode_instant(text: str) -> datetime:
 
 
 def get_scope(namespace: str, collection: Collection) -> str:
-    """Return the word under which the full-text index keeps a collection's documents."""
+    """Return the word by which the full-text index marks a collection's documents."""
     name = json.dumps([namespace, collection.org, collection.toolset])
     return hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
 
@@ -87,7 +87,7 @@ def get_facet_word(facet: str, value: str) -> str:
 
 
 def encode_document(document: Document, namespace: str) -> DocumentRow:
-    """Return the document as properties of a node, with its analysed text.
+    """Return the document as the properties of a node, with its analysed text.
 
     Raises:
         InvalidInputError: A text or value in it cannot be stored.
@@ -131,7 +131,7 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
 
 
 def encode_terms(title: str, body: str) -> str:
-    """Return the terms of the title, a line feed, and those of the body, each kind parted by blanks."""
+    """Return the terms of the title, a line feed, and the terms of the body, with blanks between terms."""
     return "\n".join(" ".join(terms) for terms in analyse_document(title, body))
 
 
@@ -145,23 +145,23 @@ ANALYSIS_VERSION = analysis.VERSION
 
 
 def decode_document(collection: Collection, id: str, values: Sequence[Any]) -> Document:
-    """Return the document of the values of `CONTENT`."""
+    """Return the document that the values of `CONTENT` describe."""
     return rows.decode_document(collection, id, values, decode_instant)
 
 
 def decode_revision(collection: Collection, id: str, values: Sequence[Any]) -> Revision:
-    """Return the revision of a `recorded_at` and the values of `CONTENT`."""
+    """Return the revision that a `recorded_at` and the values of `CONTENT` describe."""
     return rows.decode_revision(collection, id, values, decode_instant)
 
 
 def encode_passages(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[dict[str, object]]:
-    """Return the properties of each passage's node, but for where it belongs.
+    """Return the properties of each passage's node, except for the document that it belongs to.
 
-    `half` is the vector as little-endian half floats, which is what counts; `vector` is the same as a list for the
-    vector index, left out where every component is zero, which has no direction.
+    `half` is the vector as little-endian half floats, which is authoritative; `vector` is the same as a list for the
+    vector index, left out if all components are zero, since such a vector has no direction.
 
     Raises:
-        InvalidInputError: A vector has not the model's width, or a component is not a finite number.
+        InvalidInputError: A vector does not have the model's width, or a component is not a finite number.
     """
     rows.check_passages(model, passages)
     return [_encode_passage(number, passage) for number, passage in enumerate(passages)]
@@ -185,7 +185,7 @@ def encode_key(key: MetadataKey) -> dict[str, object]:
 
 
 def decode_metadata(values: Sequence[Any]) -> Metadata:
-    """Return the record of org, kind, name, due_at and value."""
+    """Return the record with these values: org, kind, name, due_at and value."""
     return rows.decode_metadata(values, decode_instant)
 
 
@@ -201,7 +201,7 @@ def encode_audit(entry: AuditEntry) -> dict[str, object]:
 
 
 def decode_audit(values: Sequence[Any]) -> AuditEntry:
-    """Return the audit entry of org, number, at, act, previous and digest."""
+    """Return the audit entry with these values: org, number, at, act, previous and digest."""
     return rows.decode_audit(values, decode_instant)
 
 
@@ -220,7 +220,7 @@ def encode_link(link: Link) -> dict[str, object]:
 
 
 def decode_link(org: str, values: Sequence[Any]) -> Link:
-    """Return the link of source toolset and id, kind, target toolset and id, created_at."""
+    """Return the link with these values: source toolset and id, kind, target toolset and id, created_at."""
     source_toolset, source_id, kind, target_toolset, target_id, created_at = values
     source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
     return Link(org, source, kind, target, decode_instant(created_at))

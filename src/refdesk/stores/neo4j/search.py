@@ -1,9 +1,9 @@
 """One search: the database retrieves the candidates, filters included; exact scores are computed here.
 
-Words: the full-text index over analysed terms gives every document of the collection that holds one of them, whether or
-not it passes the filter, which is what document frequencies take. Vectors: the vector index gives more than asked, so
-that enough of them belong to the collection and pass; where they do not, or the collection is small, every passage that
-passes is compared. Titles are found by an index of their pieces.
+Words: the full-text index over analysed terms returns every document of the collection that holds one of them, whether
+or not it passes the filter, since document frequencies count them all. Vectors: more passages than wanted are requested
+of the vector index, so that enough of them belong to the collection and pass the filter; if too few do, or the
+collection is small, every passage that passes is compared. Titles are found by a text index.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Runner
 
 EXACT_BELOW = 500
-"""Up to so many documents in a collection every passage is compared: with more, asking the vector index is faster."""
+"""Up to this many documents in a collection, every passage is compared; above, the vector index is faster."""
 
 LEAST_OVERFETCH, MOST_OVERFETCH = 2, 16
-"""How many times as many passages as documents wanted the vector index is asked for: more where that was too few, for a
-document may have several, and what is left out stands between them."""
+"""How many passages are requested of the vector index for each document wanted: a document may have several, and some
+are filtered out. The first search uses the least; where that was too few, it grows up to the most."""
 
 OVERFETCH_SLACK = 1.25
-"""How many times as many more as what was found tells."""
+"""By how much an overfetch that was too small is raised beyond what the number of documents found calls for."""
 
 MOST_KNOWN = 10_000
-"""Collections of which it is kept how large they are."""
+"""Most collections whose size is remembered."""
 
 ATTEMPTS = 3
-"""How often a search is begun anew because a document was written while it was read."""
+"""How often a search is attempted if a document is written while it is being read."""
 
 THREAD_ABOVE = 200
-"""With more documents than these, scores are made in a thread."""
+"""Above this many documents, scores are computed in a thread."""
 
 _PASSES = "PASSES"
-"""Stands in a statement for the filter's expression."""
+"""Placeholder for the filter's expression in a statement."""
 
 _FIND_HOLDERS = (
     "MATCH (c:Collection {space: $space, org: $org, toolset: $toolset}) "
@@ -85,7 +85,7 @@ _KEEP_OURS = (
 
 @dataclass(slots=True)
 class _Hits:
-    """The tags of all documents that a request's lists hold, and the lists."""
+    """The lists that were found for a request, and the tags of all documents in them."""
 
     tags: dict[str, Tag] = field(default_factory=dict[str, Tag])
     gathered: Gathered = field(default_factory=Gathered)
@@ -113,9 +113,9 @@ class Searcher:
 
         Args:
             runner: Where statements run.
-            namespace: Whose documents are found.
-            version: Of the server.
-            indexes: Over vectors.
+            namespace: The namespace to search.
+            version: The server's version.
+            indexes: The vector indexes.
             exact_below: See `EXACT_BELOW`.
         """
         self._runner = runner
@@ -140,7 +140,7 @@ class Searcher:
         return Found(candidates, ranked.total, ranked.facets)
 
     async def _read(self, request: FindRequest) -> tuple[_Hits, dict[str, Row]]:
-        """Return what the database found, and the documents as they were then, or nearly, after some attempts."""
+        """Return what the database found and the documents at that time; after `ATTEMPTS`, some may be newer."""
         for _ in range(ATTEMPTS):
             hits = await self._gather(request)
             rows = await self._cache.get_rows(request.collection, hits.tags)
@@ -150,7 +150,7 @@ class Searcher:
         return hits, await self._cache.get_rows(request.collection, hits.tags)
 
     async def _gather(self, request: FindRequest) -> _Hits:
-        """Return what each list of the request holds; all are asked for at once."""
+        """Return what was found for each list of the request; all are queried concurrently."""
         hits, condition = _Hits(), compile_filter(request.where)
         try:
             async with anyio.create_task_group() as group:
@@ -211,7 +211,7 @@ class Searcher:
         return []
 
     async def _ask_index(self, request: FindRequest, condition: Condition, asked: dict[str, Any]) -> list[list[Any]]:
-        """Return what the vector index has of the collection that passes; it may be too few."""
+        """Return the nearest documents that the vector index finds in the collection; they may be too few."""
         statement, place = find_nearest(asked["width"], self._version, _KEEP_OURS), request.collection
         wanted, key = max(request.depth, request.effort or 0), (place, condition.expression)
         times = self._overfetch.get(key, LEAST_OVERFETCH)

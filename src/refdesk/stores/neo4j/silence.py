@@ -1,7 +1,7 @@
 """Gives up a server that is silent: gone, stopped, or behind a network that swallows everything.
 
-A statement may take its time, or wait for a lock. So when an answer is late, somebody looks whether the server answers
-anybody at all; only when it does not is that answer not waited for any longer.
+A statement may take its time, or wait for a lock. So if an answer is late, the server is probed on a new connection,
+and the answer is given up only if the server does not respond there either.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from refdesk.kit.late_answers import LateAnswer
 from refdesk.stores.neo4j.failures import UNREACHABLE
 
 WATCH_SECONDS = 2.0
-"""How late an answer is when it is looked into whether the server answers at all; then again and again."""
+"""How late an answer may be before the server is probed, and the interval of further probes."""
 
 PROBE_SECONDS = 2.0
-"""How long that may take. With the time before it, whoever meets a silent server has the error within five seconds."""
+"""How long a probe may take. Together with the wait before it, a silent server causes an error within 5 seconds."""
 
 
 class SilentError(StoreError):
-    """The server says nothing to anybody; what was asked last may have been done or not."""
+    """The server does not respond at all; the last request may or may not have been carried out."""
 
     def __init__(self) -> None:
         super().__init__(UNREACHABLE)
 
 
 class Silence:
-    """Finds out whether a server is silent, once for all who wait for it at the same time.
+    """Finds out whether a server is silent, with one probe shared by all that wait for it at the same time.
 
     Args:
-        knock: Returns, or raises what the driver raises, once the server has answered one who comes anew.
+        knock: Makes a new connection; returns, or raises what the driver raises, once the server has answered.
     """
 
     def __init__(self, knock: Callable[[], Awaitable[None]]) -> None:
@@ -44,10 +44,10 @@ class Silence:
 
     @contextmanager
     def watched(self) -> Generator[None, None, None]:
-        """Run the block, which waits for the server or for others who do; it ends early once the server is silent.
+        """Run the block, which waits for the server or for tasks that do; it is cancelled once the server is silent.
 
         Raises:
-            SilentError: It is.
+            SilentError: The server is silent.
         """
         with anyio.CancelScope() as scope:
             watch = LateAnswer(WATCH_SECONDS, self.is_answering, scope.cancel)
@@ -59,14 +59,14 @@ class Silence:
             raise SilentError
 
     async def is_answering(self) -> bool:
-        """Return whether the server answers anybody within `PROBE_SECONDS`."""
+        """Return whether the server answers a probe within `PROBE_SECONDS`."""
         if self._look is None or self._look.done():
             self._look = asyncio.get_running_loop().create_task(self._find_out())
-        # Others may wait for the same.
+        # Others may be waiting for the same probe.
         return await asyncio.shield(self._look)
 
     def close(self) -> None:
-        """End what is being looked into."""
+        """Cancel a probe that is under way."""
         if self._look is not None:
             self._look.cancel()
 
@@ -77,6 +77,6 @@ class Silence:
         except TimeoutError:
             return False
         except (exceptions.Neo4jError, exceptions.DriverError, OSError):
-            # A refusal is an answer: who waits on a connection of before will see what became of it.
+            # A refusal is an answer: tasks waiting on older connections will see what became of those.
             return True
         return True

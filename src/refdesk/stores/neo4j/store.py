@@ -52,7 +52,7 @@ _RENEWED = "A newer refdesk works on this store. Upgrade this one."
 
 
 class _Session:
-    """One transaction; begins and takes the lock at the first statement, so that nobody waits while rows are made."""
+    """One transaction; begins and locks with its first statement, so that nobody waits while rows are encoded."""
 
     def __init__(self, database: Database, place: Place) -> None:
         self._database = database
@@ -73,7 +73,7 @@ class _Session:
             await self._open.commit()
 
     async def end(self) -> None:
-        """Undo what was not committed."""
+        """Roll back what was not committed."""
         self._has_ended = True
         await self._stack.aclose()
 
@@ -83,7 +83,7 @@ class _Session:
         except StoreError as error:
             if error.message != UNREACHABLE or isinstance(error, SilentError):
                 raise
-        # The connection was from before a restart, perhaps; nothing was written yet.
+        # The connection may be from before a restart of the server; nothing has been written yet.
         await self._stack.aclose()
         return await self._take_lock()
 
@@ -173,7 +173,7 @@ class Neo4jTransaction(Neo4jReader):
         await writes.remove_metadata(self._session, self._place, keys)
 
     async def leave_no_trace(self) -> None:
-        """See `Transaction.leave_no_trace`; nothing here can be overwritten."""
+        """See `Transaction.leave_no_trace`; Neo4j offers no way to overwrite removed data."""
 
 
 class Neo4jStore(Neo4jReader):
@@ -188,7 +188,7 @@ class Neo4jStore(Neo4jReader):
         version = require_server(agent)
         self._indexes = VectorIndexes(database, version)
         self._searcher = Searcher(database, namespace, version, self._indexes)
-        # Tasks of this process queue here rather than in the database, each on a connection.
+        # Tasks of this process queue here; in the database each would hold a connection while waiting.
         self._turn = anyio.Lock()
 
     obstacle: str | None = None
@@ -228,7 +228,7 @@ class Neo4jStore(Neo4jReader):
     async def scrub(self) -> bool:
         """See `Store.scrub`.
 
-        Neo4j uses the room of removed records again without overwriting it before, and offers no means to.
+        Neo4j reuses the space of removed records without overwriting it first, and offers no means to overwrite it.
         """
         return False
 
@@ -284,7 +284,7 @@ class Neo4jStore(Neo4jReader):
 
     @asynccontextmanager
     async def loading(self) -> AsyncGenerator[None, None]:
-        """See `Archive.loading`; its indexes serve other namespaces too, so none may go."""
+        """See `Archive.loading`; the indexes serve other namespaces too, so none may be dropped."""
         yield
 
 
@@ -292,16 +292,16 @@ class Neo4jStore(Neo4jReader):
 async def open_store(
     url: str, *, clock: Clock | None = None, limits: Limits | None = None
 ) -> AsyncGenerator[Store, None]:
-    """Yield the store in the database that the URL names; constraints and indexes are made where there are none.
+    """Yield the store in the database that the URL names; missing constraints and indexes are created.
 
     Args:
         url: See `address.parse_address`.
         clock: Says when revisions were recorded; the machine's clock by default.
-        limits: How long the database is waited for.
+        limits: How long to wait for the database.
 
     Raises:
-        ConfigurationError: The URL is malformed, the server no Neo4j or too old, or the data of a newer refdesk.
-        StoreError: The server cannot be reached or refuses; the message says why.
+        ConfigurationError: The URL is malformed, the server not Neo4j or too old, or the data from a newer refdesk.
+        StoreError: The server cannot be reached or refuses access; the message says why.
     """
     address = parse_address(url)
     database = Database(address, limits or Limits())

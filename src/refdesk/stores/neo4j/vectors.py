@@ -1,8 +1,8 @@
 """Vector queries in the syntax of the server's version; nothing else depends on that version.
 
-Up to 5.26 and in the versions of 2025 a procedure finds the nearest of a whole index, and what belongs to others is
-left out afterwards. From 2026.01 the clause SEARCH of Cypher 25 looks among one collection's passages only, through
-properties that the index was given. Vectors are compared by cosine, of which both return (1 + cosine) / 2.
+In 5.26 and the versions of 2025, a procedure finds the nearest in a whole index, and what belongs to others is filtered
+out afterwards. From 2026.01 on, the clause SEARCH of Cypher 25 searches only the passages of one collection, through
+properties that are part of the index. Vectors are compared by cosine; both return (1 + cosine) / 2.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 SEARCH_SINCE = (2026, 1)
 WIDEST = 4096
-"""Components of a vector that an index takes; wider ones are compared one by one."""
+"""Most components of a vector that an index takes; wider vectors are compared one by one."""
 
 _VERSION = re.compile(r"Neo4j/(\d+)\.(\d+)")
 _FIND_BY_PROCEDURE = """
@@ -41,18 +41,18 @@ _DROP_INDEX = "DROP INDEX {index} IF EXISTS"
 
 
 def parse_version(agent: str) -> tuple[int, int] | None:
-    """Return major and minor of an agent such as "Neo4j/5.26.31" or "Neo4j/2026.01.3"; `None` for another product."""
+    """Return major and minor version of an agent such as "Neo4j/5.26.31"; `None` for another product."""
     match = _VERSION.match(agent)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def find_nearest(width: int, version: tuple[int, int], rest: str) -> str:
-    """Return a statement that finds the `$fetched` passages nearest to `$vector`, as `p` with `score`, then does more.
+    """Return a statement that finds the `$fetched` passages nearest to `$vector`, as `p` with `score`, then goes on.
 
     Args:
-        width: Of the vectors.
-        version: Of the server.
-        rest: What is done with them.
+        width: The width of the vectors.
+        version: The server's version.
+        rest: The rest of the statement, which uses the passages found.
     """
     has_search = version >= SEARCH_SINCE
     find = _FIND_BY_SEARCH if has_search else _FIND_BY_PROCEDURE
@@ -66,9 +66,9 @@ def get_index_name(width: int, version: tuple[int, int]) -> str:
 
 
 def make_vector_index(width: int, version: tuple[int, int]) -> list[str]:
-    """Return the statements after which there is an index for vectors of a width; running them again changes nothing.
+    """Return the statements that create the index for vectors of a width; running them again changes nothing.
 
-    A server that was upgraded replaces the index that cannot separate orgs by one that can.
+    On an upgraded server they replace an index that cannot separate orgs by one that can.
     """
     index = get_index_name(width, version)
     if version >= SEARCH_SINCE:

@@ -21,7 +21,7 @@ T = TypeVar("T")
 CHANGED = "The document changed since it was read: read it again and repeat the change."
 
 BATCH = 500
-"""Nodes written by one statement."""
+"""Most nodes written by one statement."""
 
 _SNAPSHOT = ", ".join(f".{name.strip()}" for name in f"space, org, toolset, id, recorded_at, {CONTENT}".split(","))
 _KEYED = "UNWIND $keys AS key MATCH (d:Thing {space: $space, org: key.org, toolset: key.toolset, id: key.id}) "
@@ -92,7 +92,7 @@ _REMOVE_RECORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where is written: the namespace, and the name of the node that is locked for it."""
+    """Where to write: the namespace, and the name of the node that is locked for it."""
 
     space: str
     name: str
@@ -179,7 +179,7 @@ async def put_links(runner: Runner, place: Place, links: Sequence[Link]) -> None
 
 
 async def remove_links(runner: Runner, place: Place, links: Sequence[Link]) -> None:
-    """See `Transaction.remove_links`. What was outside and is linked to nothing any more goes with them."""
+    """See `Transaction.remove_links`. Things that are not documents go too once they have no links left."""
     for rows in _batch([encode_link(link) for link in links]):
         await runner.run(_REMOVE_LINKS, space=place.space, rows=rows)
 
@@ -206,7 +206,7 @@ async def remove_metadata(runner: Runner, place: Place, keys: Sequence[MetadataK
 
 
 async def _advance(runner: Runner, place: Place, changes: int) -> int:
-    """Take the next `changes` numbers of the change sequence; return the one before them."""
+    """Reserve the next `changes` numbers of the change sequence; return the number before them."""
     ((seq,),) = await runner.run(_ADVANCE, name=place.name, count=changes)
     return seq
 
@@ -232,7 +232,7 @@ def _refuse_conflicts(rows: Iterable[DocumentRow], stored: dict[tuple[Collection
 
 
 def _part_versions(rows: Iterable[DocumentRow]) -> list[list[DocumentRow]]:
-    """Return the rows in rounds, each with one version of a document at most, in order."""
+    """Return the rows in rounds, in order, each with at most one version of any document."""
     rounds: defaultdict[int, list[DocumentRow]] = defaultdict(list)
     seen: Counter[tuple[Collection, str]] = Counter()
     for row in rows:
@@ -260,7 +260,7 @@ async def _forget_vectors(
 def _count_changes(
     rows: Iterable[DocumentRow], stored: dict[tuple[Collection, str], _Stored]
 ) -> list[dict[str, object]]:
-    """Return by how much each collection's living documents, and their weighted length, become more."""
+    """Return by how much the number of living documents and their weighted length grow in each collection."""
     living: Counter[Collection] = Counter()
     length: Counter[Collection] = Counter()
     for row in rows:
