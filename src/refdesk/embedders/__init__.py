@@ -1,1 +1,1 @@
-"""Embedding models: one module or folder each, behind one port."""
+"""Embedding models: one module or folder for each kind, behind one port."""

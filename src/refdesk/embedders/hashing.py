@@ -1,8 +1,8 @@
 """Feature hashing: deterministic embeddings without a model, from terms and character n-grams.
 
-Texts are near each other when they share terms or spelling, not meaning. Deterministic on every machine, so it serves
-tests and machines that cannot run a model. Source of the hashing: Weinberger et al., "Feature Hashing for Large Scale
-Multitask Learning" (2009), with their signed hash, under which collisions cancel out on average.
+Texts are near each other if they share terms or spelling, not meaning. The vectors are the same on every machine, so
+this serves tests and machines that cannot run a model. Source of the hashing: Weinberger et al., "Feature Hashing for
+Large Scale Multitask Learning" (2009), with their signed hash, under which collisions cancel out on average.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class HashingEmbedder:
 
     @property
     def model(self) -> EmbeddingModel:
-        """The name changes whenever the vectors would."""
+        """The model; its name changes whenever the vectors would."""
         return MODEL
 
     @property
     def is_ready(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def reads(self, text: str) -> bool:
-        """Any script."""
+        """Always true: any script is read."""
         return True
 
     def knows(self, language: str | None) -> bool:
-        """Any language."""
+        """Always true: no language is better known than another."""
         return True
 
     async def __aenter__(self) -> HashingEmbedder:
@@ -65,12 +65,12 @@ class HashingEmbedder:
         return [embed(text) for text in texts]
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector a passage of the same text has."""
+        """Return the vector that a passage with the same text has."""
         return embed(text)
 
 
 def embed(text: str) -> Vector:
-    """Return the vector of a text; one without a word has a vector of its own, that of the empty text."""
+    """Return the vector of a text; all texts without a word share the vector of the empty text."""
     import numpy as np
 
     vector = np.zeros(DIMENSIONS, dtype=np.float32)
@@ -84,7 +84,7 @@ def embed(text: str) -> Vector:
 
 
 def _get_features(term: str) -> Iterator[tuple[str, float]]:
-    """Yield the term and its pieces of three letters, marked at both ends, with their shares."""
+    """Yield the term and the three-letter pieces of it, marked at both ends, with their weights."""
     yield term, 1.0
     marked = f"<{term}>"
     for start in range(len(marked) - _PIECE_LENGTH + 1):

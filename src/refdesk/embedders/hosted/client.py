@@ -19,17 +19,17 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 MAX_ATTEMPTS = 5
 FIRST_DELAY_SECONDS = 0.5
 MAX_DELAY_SECONDS = 30.0
-"""A service that asks for a longer pause has failed for this call."""
+"""The longest pause: if a service asks for a longer one, the call has failed."""
 
 
 class EmbeddingClient:
-    """One service, over kept-alive connections.
+    """The client of one service, with kept-alive connections.
 
     Args:
-        service: Its name in messages.
+        service: The service's name in messages.
         headers: Sent with each request; they hold the key and are never shown.
         dimensions: The width every vector must have.
-        first_delay_seconds: The pause before the first repetition is up to this long, doubled for each further one.
+        first_delay_seconds: The longest pause before the first retry; it doubles for each further one.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class EmbeddingClient:
     async def embed(
         self, path: str, body: JsonObject, read: Callable[[bytes], Sequence[Sequence[float]]], count: int
     ) -> list[Vector]:
-        """Return the `count` vectors that the service answers a request with, at unit length.
+        """Return the `count` vectors with which the service answers a request, at unit length.
 
         Args:
-            path: Below the base URL.
+            path: The path below the base URL.
             body: The request, as JSON.
-            read: Takes the vectors out of the answer, in the order of the texts; raises `ValueError` where it cannot.
+            read: Extracts the vectors from the answer, in the order of the texts; raises `ValueError` if it cannot.
             count: How many texts were sent.
 
         Raises:

@@ -13,15 +13,15 @@ from refdesk.model import EmbeddingModel, Vector
 
 
 class HostedEmbedder(ABC):
-    """Asks a service, as many texts at once as it takes.
+    """Embeds by a service, with as many texts in a request as it takes.
 
     Args:
-        client: Of the service; open while this is.
-        model: Named after whatever changes the vectors: the service or API, its model and the width.
+        client: The client of the service; open as long as this is.
+        model: The model, named after whatever determines the vectors: service or API, its model and the width.
     """
 
     batch: ClassVar[int]
-    """Texts in one request."""
+    """Most texts in one request."""
 
     def __init__(self, client: EmbeddingClient, model: EmbeddingModel) -> None:
         self._client = client
@@ -29,20 +29,20 @@ class HostedEmbedder(ABC):
 
     @property
     def model(self) -> EmbeddingModel:
-        """Whose vectors these are."""
+        """The model that makes the vectors."""
         return self._model
 
     @property
     def is_ready(self) -> bool:
-        """Always: there is nothing to load."""
+        """Always true: there is nothing to load."""
         return True
 
     def reads(self, text: str) -> bool:
-        """Any script."""
+        """Always true: any script is read."""
         return True
 
     def knows(self, language: str | None) -> bool:
-        """Any language."""
+        """Always true: no language is better known than another."""
         return True
 
     async def __aenter__(self) -> Self:

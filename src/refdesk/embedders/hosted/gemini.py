@@ -14,10 +14,10 @@ from refdesk.model import EmbeddingModel, JsonValue, Vector
 BASE_URL = "https://generativelanguage.googleapis.com/v1beta"
 MODEL = "gemini-embedding-001"
 DIMENSIONS = 768
-"""The model gives 3072 and was trained to be cut to this: a quarter of the space for little less quality."""
+"""The model makes 3072 but was trained to be cut to this: a quarter of the space for slightly less quality."""
 
 MAX_LENGTH = 8192
-"""Code points that are sent of a text: the model reads 2048 tokens and ignores the rest."""
+"""Most code points of a text that are sent: the model reads 2048 tokens and ignores the rest."""
 
 
 class _Embedding(BaseModel):
@@ -36,18 +36,18 @@ TaskType: TypeAlias = Literal["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
 
 
 class GeminiEmbedder(HostedEmbedder):
-    """Embeds by a Gemini model; passages and questions each in their own mode.
+    """Embeds by a Gemini model, passages and questions each with their own task type.
 
     Args:
         key: The API key; sent as a header, so that it appears in no URL and no log.
         model: The model's name without `models/`.
         dimensions: The width to cut vectors to.
-        base_url: Of the service, with the version.
+        base_url: The base URL of the service, with the version.
         first_delay_seconds: See `EmbeddingClient`.
     """
 
     batch = 100
-    """As the service allows."""
+    """As many as the service allows."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ MODEL = "text-embedding-3-small"
 DIMENSIONS = 1536
 
 MAX_LENGTH = 8192
-"""Code points that are sent of a text, which no model's 8192 tokens fall short of."""
+"""Most code points of a text that are sent, which is no more than the 8192 tokens of a model can hold."""
 
 
 class _Item(BaseModel):
@@ -33,14 +33,14 @@ class OpenAIEmbedder(HostedEmbedder):
     Args:
         key: The API key; `None` for a server that asks for none.
         model: The model's name.
-        dimensions: The width of its vectors. Other than `DIMENSIONS`, it is also requested where `is_cut` says so.
-        is_cut: Ask the service for vectors of `dimensions`, which only some models can be cut to.
-        base_url: Of the service, with the version.
+        dimensions: The width of its vectors; it is requested from the service only if `is_cut`.
+        is_cut: Whether to ask the service for vectors cut to `dimensions`, which only some models support.
+        base_url: The base URL of the service, with the version.
         first_delay_seconds: See `EmbeddingClient`.
     """
 
     batch = 128
-    """OpenAI allows 2048, servers on one machine fewer."""
+    """OpenAI allows 2048, local servers fewer."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class OpenAIEmbedder(HostedEmbedder):
         self._is_cut = is_cut
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector a passage of the same text has."""
+        """Return the vector that a passage with the same text has."""
         [vector] = await self._embed_batch([text])
         return vector
 

@@ -1,6 +1,6 @@
 """The bundled embedding model: English, no network, no key.
 
-all-MiniLM-L6-v2 with int8 weights, in the process itself. Importing this package is cheap; the model and its runtime
+all-MiniLM-L6-v2 with int8 weights, run in this process. Importing this package is cheap; the model and its runtime
 are loaded when first needed, in a worker thread.
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 MODEL = EmbeddingModel(name="all-minilm-l6-v2-int8", dimensions=384)
 
 PASSAGE_PIECES = 256
-"""Word pieces of a passage that are read, as in the model's training."""
+"""Most word pieces read of a passage, as in the model's training."""
 
 QUERY_PIECES = 256
-"""Word pieces of a question that are read: as many as of a passage, for problems are told at length."""
+"""Most word pieces read of a question: as many as of a passage, since people describe problems at length."""
 
 _LETTER = regex.compile(r"\p{L}")
 _DIGIT = regex.compile(r"\p{N}")
@@ -48,13 +48,13 @@ class Encoder(Protocol):
 
 
 class LocalEmbedder:
-    """Embeds in worker threads, one text in each: passages in theirs, questions in others, so that none waits in line.
+    """Embeds in worker threads, one text each. Questions have threads of their own, so as not to queue behind passages.
 
     Args:
-        model_path: The ONNX file; `None` is the packaged one. Its digest must be the known one.
-        parallel_passages: How many passages are embedded at once; `None` is one per processor, at most four.
-        parallel_queries: How many questions are embedded at once; `None` is one per processor.
-        cache: The folder in which what is derived from the packaged file is kept; `None` keeps nothing.
+        model_path: The ONNX file; `None` for the packaged one. Its digest must be the known one.
+        parallel_passages: How many passages are embedded at once; `None` for one per processor, at most four.
+        parallel_queries: How many questions are embedded at once; `None` for one per processor.
+        cache: The folder that keeps the graph derived from the packaged file; `None` keeps nothing.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class LocalEmbedder:
     def reads(self, text: str) -> bool:
         """Whether at least half of the text's letters are Latin, and it has a letter or a digit at all.
 
-        Measured: vectors of Chinese mislead (`make eval`). The model knows no emoji: all have one vector.
+        Measurements show that vectors of Chinese mislead (`make eval`). The model knows no emoji: all get one vector.
         """
         letters = len(_LETTER.findall(text))
         return 2 * len(_LATIN_LETTER.findall(text)) >= letters and (letters > 0 or _DIGIT.search(text) is not None)
 
     def knows(self, language: str | None) -> bool:
-        """English."""
+        """Whether the language is English or not known."""
         return language in (None, ENGLISH)
 
     async def __aenter__(self) -> LocalEmbedder:
@@ -103,19 +103,19 @@ class LocalEmbedder:
         self._encoder = None
 
     async def load(self) -> None:
-        """Return once the model is in memory. A cancelled caller leaves the loading to the others.
+        """Load the model unless it is in memory. If a caller is cancelled, the loading goes on for the others.
 
         Raises:
-            EmbedderError: The model file is missing or not the known one; calling again tries again.
+            EmbedderError: The model file is missing or not the known one; another call tries again.
             MissingDependencyError: ONNX Runtime or the model's package is not installed.
         """
         if self._encoder is None:
             await anyio.to_thread.run_sync(self._load, abandon_on_cancel=True, limiter=self._passage_threads)
 
     async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector per text, in order, of its first `PASSAGE_PIECES` word pieces.
+        """Return one vector per text, in order, made from its first `PASSAGE_PIECES` word pieces.
 
-        No more texts of one call stand in line than are embedded at once: whoever has a few waits for no long batch.
+        A call queues no more texts than are embedded at once, so that a small call need not wait for a large one.
         """
         await self.load()
         vectors: dict[int, Vector] = {}
@@ -133,9 +133,9 @@ class LocalEmbedder:
         return [self._finish(vectors[number], as_query=False) for number in range(len(texts))]
 
     async def embed_query(self, text: str) -> Vector:
-        """Return the vector of a question's first `QUERY_PIECES` word pieces.
+        """Return the vector of a question, made from its first `QUERY_PIECES` word pieces.
 
-        None is remembered here, where nobody knows whose it is: how fast an answer comes would tell who asked before.
+        Vectors are not cached here, where it is not known who asks: fast answers would reveal what others have asked.
         """
         vector = await anyio.to_thread.run_sync(
             self._encode, self._to_query(text), QUERY_PIECES, abandon_on_cancel=True, limiter=self._query_threads
@@ -143,20 +143,20 @@ class LocalEmbedder:
         return self._finish(vector, as_query=True)
 
     def _to_passage(self, text: str) -> str:
-        """Return what the model is given of a passage."""
+        """Return the text that the model is given for a passage."""
         return text
 
     def _to_query(self, text: str) -> str:
-        """Return what the model is given of a question."""
+        """Return the text that the model is given for a question."""
         return text
 
     def _finish(self, vector: Vector, *, as_query: bool) -> Vector:
-        """Return what is compared of a vector that the model made."""
+        """Return the vector to compare, given the one that the model made."""
         del as_query
         return vector
 
     def _open(self) -> Encoder:
-        """Return the model, in memory; raises as `load` does."""
+        """Load the model and return it; raises as `load` does."""
         return _open_encoder(self._model_path, self._cache)
 
     def _encode(self, text: str, limit: int) -> Vector:
@@ -180,5 +180,5 @@ def _open_encoder(model_path: Path | None, cache: Path | None) -> SentenceEncode
         encoder = SentenceEncoder(model_path, cache=cache)
     except (RuntimeError, ValueError) as error:
         raise EmbedderError("The local embedding model could not be loaded: install refdesk anew.") from error
-    memory.give_back()  # deriving its graph takes several times what it keeps
+    memory.give_back()  # deriving its graph takes several times the memory that it keeps
     return encoder

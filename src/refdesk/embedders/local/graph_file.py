@@ -1,7 +1,7 @@
 """Reading the tensors of an ONNX file and writing a small graph, without the `onnx` package.
 
-An ONNX file is one protocol-buffer message. Of its schema (onnx.proto, version 1.12 and later) these are the few fields
-that a graph of named tensors and nodes needs; anything else in a file is skipped.
+An ONNX file is one protocol-buffer message. Of its schema (onnx.proto, version 1.12 and later), only the few fields
+that a graph of named tensors and nodes needs are handled; anything else in a file is skipped.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Attribute: TypeAlias = int | float
 Shape: TypeAlias = Sequence[str | int]
-"""Sizes, those that differ from call to call by a name."""
+"""Sizes; those that differ from call to call are given as a name."""
 
 NONE: Mapping[str, Shape] = {}
 
 _TYPES = {1: np.dtype("<f4"), 2: np.dtype("u1"), 3: np.dtype("i1"), 7: np.dtype("<i8"), 9: np.dtype("?")}
-"""Number of a tensor's element type → what numpy calls it."""
+"""Maps the number of a tensor's element type to its numpy type."""
 
 _NUMBERS = {dtype: number for number, dtype in _TYPES.items()}
 FLOAT, INT64 = 1, 7
@@ -33,14 +33,14 @@ FLOAT, INT64 = 1, 7
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _IR_VERSION = 8
 _DOMAINS = {"": 18, "com.microsoft": 1}
-"""Which operators a graph may use, and of which version."""
+"""The sets of operators that a graph may use, each with its version."""
 
 
 def read_tensors(content: bytes) -> dict[str, Tensor]:
     """Return the constants of a model by name, in the file's order. They share the file's memory and are read-only.
 
     Raises:
-        ValueError: It is no ONNX file, or a tensor is kept in a way that is not read here.
+        ValueError: It is not an ONNX file, or a tensor is stored in a form that is not supported here.
     """
     graphs = (value for number, value in _read_fields(memoryview(content)) if number == 7)
     graph = next((value for value in graphs if isinstance(value, memoryview)), None)
@@ -76,7 +76,7 @@ def _read_packed(view: memoryview) -> list[int]:
 
 
 def _read_fields(view: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield each field's number and value: a number, or the bytes of a text, a message or anything else."""
+    """Yield the number and value of each field: an integer, or the bytes of a text, a message or anything else."""
     place = 0
     while place < len(view):
         key, place = _read_varint(view, place)
@@ -105,7 +105,7 @@ def _read_varint(view: memoryview, place: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class GraphWriter:
-    """Collects constants and nodes; `to_bytes` is the model file."""
+    """Collects constants and nodes; `to_bytes` returns the model file."""
 
     _nodes: list[bytes] = field(default_factory=list[bytes])
     _constants: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -118,10 +118,10 @@ class GraphWriter:
         return name
 
     def node(self, operator: str, inputs: Sequence[str], *, outputs: int = 1, **attributes: Attribute) -> list[str]:
-        """Add a node and return its outputs' names. An empty input is one left out.
+        """Add a node and return the names of its outputs. An empty input name means that the input is omitted.
 
         Args:
-            operator: Its name, after a dot its domain where that is not ONNX's own: `Gelu.com.microsoft`.
+            operator: Its name, followed by a dot and its domain unless that is ONNX's own: `Gelu.com.microsoft`.
         """
         kind, _, domain = operator.partition(".")
         names = [f"{kind}_{len(self._nodes)}_{number}" for number in range(outputs)]
@@ -129,7 +129,7 @@ class GraphWriter:
         return names
 
     def name_output(self, value: str, name: str) -> None:
-        """Give a value the name under which it is asked for."""
+        """Give a value the name under which callers request it."""
         self._add("Identity", [value], [name], "", {})
 
     def to_bytes(
@@ -138,9 +138,9 @@ class GraphWriter:
         """Return the file.
 
         Args:
-            inputs: The shapes of those that are int64.
-            outputs: The shapes of the results, which are float32.
-            floats: The shapes of inputs that are float32.
+            inputs: The shapes of the inputs that are int64.
+            outputs: The shapes of the outputs, which are float32.
+            floats: The shapes of the inputs that are float32.
         """
         graph = b"".join(_message(1, node) for node in self._nodes) + _text(2, "refdesk")
         graph += b"".join(_message(5, constant) for constant in self._constants.values())

@@ -1,18 +1,18 @@
 """The packaged encoder as a graph that multiplies in int8.
 
-The packaged file keeps its weights as int8 and multiplies in float32. Here the same weights, read from it, are put into
-a graph whose large products are of bytes: activations are quantised to u8 as they come, one range for a whole text
-(ONNX Runtime's DynamicQuantizeMatMul), weights stay int8 with a scale for each column.
+The packaged file stores its weights as int8 but multiplies in float32. Here the same weights are read from it and put
+into a graph whose large products multiply bytes: activations are quantised to u8 at run time, with one range for a
+whole text (ONNX Runtime's DynamicQuantizeMatMul), and weights stay int8 with a scale for each column.
 
 Two things keep the vectors near those of the float graph (cosine .998 for a sentence):
 
 - *No processor saturates.* On x86 without VNNI the kernel adds the products of two neighbouring inputs in 16 bits
-  (VPMADDUBSW). A column is scaled down just so far that no such pair's sum can leave them, whatever the activations
-  are, so every processor comes to the same integers.
+  (VPMADDUBSW). A column is scaled down just far enough that no such sum can overflow, whatever the activations are,
+  so every processor computes the same integers.
 - *Outliers are multiplied in float32.* A few hidden dimensions and neurons of this model reach thirty times the spread
-  of the others at its first and last piece, and one range for all would leave those others three bits. They are known,
-  always the same, and so few that their products cost next to nothing (the decomposition of Dettmers et al.,
-  "LLM.int8()", 2022).
+  of the others at the first and last piece of a text, and one range for all would leave those others three bits. They
+  are known, always the same, and so few that their products cost next to nothing (the decomposition of Dettmers et
+  al., "LLM.int8()", 2022).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 HEADS = 12
 HIDDEN = 384
 OUTLIER_DIMENSIONS = (63, 99, 223, 338)
-"""Of the input of every attention and every feed-forward block."""
+"""The outlier dimensions in the input of every attention and every feed-forward block."""
 
 OUTLIER_NEURONS = ((856,), (607,), (1004, 218), (358,), (192,), (1302,))
-"""Of each layer's feed-forward block: those that are far above the others on some text."""
+"""The outlier neurons of each layer's feed-forward block: those far above the others on some text."""
 
 MAX_PAIR = 128
-"""The most that two neighbouring weights may add up to: 255 · 128 is the largest such product that 16 bits hold."""
+"""The most that two neighbouring weights may add up to: 255 · 128 still fits into 16 bits, 255 · 129 does not."""
 
 _EPSILON = 1e-12
 _EMBEDDINGS = "inner.embeddings"
 _MATRICES = ("query", "key", "value", "attention.output", "intermediate", "output")
-"""A layer's weights, in the file's order."""
+"""The weight matrices of a layer, in the file's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Matrix:
     bias: Array
 
     def to_float(self) -> Array:
-        """Return the weights as they are meant."""
+        """Return the weights as real numbers."""
         return self.weights.astype(np.float32) * self.scales
 
 
@@ -75,7 +75,7 @@ def derive(packaged: bytes) -> bytes:
 
     Its input is `input_ids`, the pieces of one text, and its output `last_hidden_state`, a row for each of them.
 
-    The same bytes on every machine: each step is one of IEEE arithmetic on its own.
+    The bytes are the same on every machine: each step is a single operation of IEEE arithmetic.
     """
     tensors = read_tensors(packaged)
     graph = GraphWriter()
@@ -87,16 +87,16 @@ def derive(packaged: bytes) -> bytes:
 
 
 def limit_pairs(matrix: Matrix) -> Matrix:
-    """Return the weights with no two neighbouring inputs' sum beyond `MAX_PAIR`, whole columns scaled down for it."""
+    """Return the weights, with columns scaled down so that no two neighbouring weights add up to over `MAX_PAIR`."""
     pairs = np.abs(matrix.weights[0::2].astype(np.float32) + matrix.weights[1::2]).max(axis=0)
-    # Rounding may add a half to each of the two.
+    # Rounding may add a half to each weight of the pair.
     factors = np.where(pairs > MAX_PAIR, np.float32(MAX_PAIR - 1) / np.maximum(pairs, 1), np.float32(1))
     weights = np.rint(matrix.weights * factors).astype(np.int8)
     return Matrix(weights, (matrix.scales / factors).astype(np.float32), matrix.bias)
 
 
 def _embed(graph: GraphWriter, tensors: Tensors) -> tuple[Norm, str]:
-    """Return the embeddings, and the normalisation that they want."""
+    """Return the normalisation that the embeddings still need, and the embeddings."""
     words = graph.constant("words", tensors[f"{_EMBEDDINGS}.word_embeddings.weight_q"])
     scales = graph.constant("word_scales", tensors[f"{_EMBEDDINGS}.word_embeddings.weight_scale"])
     places = _scale(tensors, f"{_EMBEDDINGS}.position_embeddings.weight")
@@ -114,7 +114,7 @@ def _embed(graph: GraphWriter, tensors: Tensors) -> tuple[Norm, str]:
 
 
 def _add_layer(graph: GraphWriter, tensors: Tensors, number: int, norm: Norm, value: str) -> tuple[Norm, str]:
-    """Return the layer's output, and the normalisation that it wants."""
+    """Return the normalisation that the layer's output still needs, and the output."""
     prefix = f"inner.encoder.layer.{number}"
     quantised = [name.removesuffix("_q") for name in tensors if name.startswith("val_") and name.endswith("_q")]
     own: dict[str, str] = dict(zip(_MATRICES, quantised[number * len(_MATRICES) :], strict=False))
@@ -130,7 +130,7 @@ def _add_layer(graph: GraphWriter, tensors: Tensors, number: int, norm: Norm, va
 
 
 def _attend(graph: GraphWriter, name: str, norm: Norm, joined: Matrix, value: str) -> tuple[str, str]:
-    """Return the normalised input, and what its pieces tell each other."""
+    """Return the normalised input, and the result of attention between its pieces."""
     state, product = _multiply_without_outliers(graph, name, norm, joined, value)
     sizes = graph.constant(f"{name}.sizes", np.full(3, HIDDEN, np.int64))
     parts = graph.node("Split", [product, sizes], outputs=3, axis=-1)
@@ -142,7 +142,7 @@ def _attend(graph: GraphWriter, name: str, norm: Norm, joined: Matrix, value: st
 def _feed_forward(
     graph: GraphWriter, number: int, norm: Norm, matrices: tuple[Matrix, Matrix], value: str
 ) -> tuple[str, str]:
-    """Return the normalised input, and what the block makes of it."""
+    """Return the normalised input, and the block's output for it."""
     (up, down), neurons = matrices, OUTLIER_NEURONS[number]
     common = Matrix(_zero(up.weights, (), neurons), up.scales, _zero(up.bias, neurons))
     state, product = _multiply_without_outliers(graph, f"{number}.up", norm, common, value)
@@ -154,7 +154,7 @@ def _feed_forward(
 def _multiply_without_outliers(
     graph: GraphWriter, name: str, norm: Norm, matrix: Matrix, value: str
 ) -> tuple[str, str]:
-    """Return the normalised value, and its product: the outlier dimensions in float32, the others in int8."""
+    """Return the normalised value and its product, with the outlier dimensions in float32 and the others in int8."""
     dimensions = OUTLIER_DIMENSIONS
     state = _normalise(graph, f"{name}.norm", norm, value)
     without = Norm(_zero(norm.scale, dimensions), _zero(norm.shift, dimensions))

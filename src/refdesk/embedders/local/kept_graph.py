@@ -1,4 +1,4 @@
-"""The derived graph, kept on disk: to derive it anew takes five times as long as to read and check it."""
+"""The derived graph, kept on disk: deriving it anew takes five times as long as reading and checking it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def read(folder: Path, sha256: str) -> bytes | None:
-    """Return the graph of that digest; `None` where it is not kept, or is not what it was."""
+    """Return the graph with that digest; `None` if it is not kept or has changed."""
     try:
         content = _get_path(folder, sha256).read_bytes()
     except OSError:
@@ -21,9 +21,9 @@ def read(folder: Path, sha256: str) -> bytes | None:
 
 
 def keep(folder: Path, sha256: str, content: bytes) -> None:
-    """Keep the graph of that digest, where the folder can be written to; nobody needs it to be kept.
+    """Keep the graph with that digest if the folder can be written to; a failure to do so does not matter.
 
-    The folder is made where there is none, but not what it is in: whoever only asks makes no data folder.
+    The folder is created if missing, but not its parent: merely searching must not create a data folder.
     """
     path = _get_path(folder, sha256)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
@@ -32,7 +32,7 @@ def keep(folder: Path, sha256: str, content: bytes) -> None:
         try:
             unfinished.touch(mode=0o600)
             unfinished.write_bytes(content)
-            unfinished.replace(path)  # without a sync: what a loss of power leaves is checked when it is read
+            unfinished.replace(path)  # without a sync: after a loss of power, the digest tells
         finally:
             unfinished.unlink(missing_ok=True)
 

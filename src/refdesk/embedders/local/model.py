@@ -15,7 +15,7 @@ from refdesk.embedders.local.wordpiece import WordPiece
 from refdesk.errors import EmbedderError
 from refdesk.model import Vector
 
-# Off by the environment too (see `refdesk/__init__.py`), which the build for Windows does not ask.
+# It is also off by the environment (see `refdesk/__init__.py`), which the build for Windows ignores.
 onnxruntime.disable_telemetry_events()
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6
 
 
 INT8_SHA256 = "512b93c99ef65f1fb8226313469452eefeec835ccc4c6ada14b3195f0ac4c7c6"
-"""Of the graph that `derive` makes of that file."""
+"""Digest of the graph that `derive` makes from the packaged file."""
 
 CHECKED_TEXTS = (
     "How do I reset my password?",
@@ -33,17 +33,17 @@ CHECKED_TEXTS = (
     "kubernetes",
 )
 CHECKED_VECTORS = Path(__file__).with_name("checked_vectors.npy")
-"""What the float graph makes of `CHECKED_TEXTS`: one half-precision row each, at unit length."""
+"""The vectors of `CHECKED_TEXTS` by the float graph: one half-precision row each, at unit length."""
 
 MIN_COSINE = 0.99
-"""The least cosine of a text's vector in int8 with that in float32; it is .998 for a sentence, .997 for a letter."""
+"""Least accepted cosine of a text's int8 and float32 vectors; it is .998 for a sentence, .997 for a letter."""
 
 
 class SentenceEncoder:
     """all-MiniLM-L6-v2 with its tokenizer; safe to share between threads.
 
-    It multiplies in int8. Where the derived graph is not the known one, or its vectors on this processor are not those
-    of the packaged file, the packaged file itself is run, three times as slow, and a line in the log says so.
+    It multiplies in int8. If the derived graph is not the known one, or its vectors on this processor differ from those
+    of the packaged file, the packaged file itself is run, which is three times as slow, and the log says so.
 
     Args:
         model_path: The packaged file; `None` looks for its package.
@@ -51,7 +51,7 @@ class SentenceEncoder:
         cache: The folder in which the derived graph is kept; `None` derives it each time.
 
     Raises:
-        EmbedderError: The model or its vocabulary is missing or not the one whose digest is known.
+        EmbedderError: The model or its vocabulary is missing or does not have the known digest.
     """
 
     def __init__(self, model_path: Path | None = None, *, in_int8: bool = True, cache: Path | None = None) -> None:
@@ -65,7 +65,7 @@ class SentenceEncoder:
             self._session = _open(packaged, is_fused=False)
 
     def encode(self, text: str, limit: int) -> Vector:
-        """Return the vector of the first `limit` pieces of a text: the mean over its pieces, at unit length.
+        """Return the vector of the first `limit` pieces of a text: their mean, at unit length.
 
         Texts are run one by one. On one thread a batch is faster only for texts of a dozen pieces and slower for
         passages (`python -m benchmarks.embedding`), and a text's vector would depend on its neighbours.
@@ -83,11 +83,11 @@ class SentenceEncoder:
         return vector
 
     def count_pieces(self, text: str, limit: int) -> int:
-        """Return how many pieces of a text are read, the marks at its start and end included."""
+        """Return how many pieces of a text are read, including the marks at its start and end."""
         return len(self._tokenizer.encode(text, limit))
 
     def _derive_int8(self, packaged: bytes, cache: Path | None) -> bool:
-        """Return whether the int8 graph was made, and gives the right vectors here."""
+        """Derive and open the int8 graph; return whether that worked and it gives the right vectors here."""
         try:
             content = derive(packaged)
         except Exception:
@@ -101,7 +101,7 @@ class SentenceEncoder:
         return self._open_int8(content)
 
     def _open_int8(self, content: bytes) -> bool:
-        """Return whether the int8 graph runs, and gives the right vectors here."""
+        """Open the int8 graph; return whether it runs and gives the right vectors on this processor."""
         self.is_int8 = True
         try:
             self._session = _open(content, is_fused=True)
@@ -115,7 +115,7 @@ class SentenceEncoder:
         return True
 
     def measure_cosine(self) -> float:
-        """Return the least cosine of this encoder's vectors of `CHECKED_TEXTS` with those of the float graph."""
+        """Return the least cosine between the vectors of `CHECKED_TEXTS` by this encoder and by the float graph."""
         wanted = np.load(CHECKED_VECTORS).astype(np.float32)
         found = np.stack([self.encode(text, 64) for text in CHECKED_TEXTS])
         return float((wanted * found).sum(axis=1).min())
@@ -125,14 +125,14 @@ def _open(content: bytes, *, is_fused: bool) -> onnxruntime.InferenceSession:
     """Open a graph on one thread.
 
     Args:
-        is_fused: The graph is as it should run. ONNX Runtime would join addition and normalisation into an operator
-            that takes ten times as long.
+        is_fused: Whether to run the graph as it is. ONNX Runtime would otherwise fuse addition and normalisation into
+            an operator that takes ten times as long.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # An arena keeps what the longest passage took for as long as the model is loaded, and makes nothing faster here.
+    # An arena would hold what the longest passage took while the model is loaded, and speeds up nothing here.
     options.enable_cpu_mem_arena = False
     if is_fused:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC

@@ -19,12 +19,12 @@ from refdesk.errors import EmbedderError
 
 VOCABULARY = Path(__file__).with_name("vocabulary.txt.gz")
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-"""Of the unpacked file: `vocab.txt` of bert-base-uncased, as Google published it."""
+"""Digest of the unpacked file: `vocab.txt` of bert-base-uncased, as Google published it."""
 
 _UNKNOWN, _START, _END = "[UNK]", "[CLS]", "[SEP]"
 _MAX_WORD_LENGTH = 100
 _CODE_POINTS_PER_PIECE = 64
-"""More than any text needs for a piece, so that a long text is not cleaned to its end."""
+"""More than any text needs for a piece; a longer text is cut off at that before it is cleaned."""
 
 _HAN = (
     r"\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"

@@ -1,4 +1,4 @@
-"""Embedding models that were installed beside the packaged one: any sentence encoder in ONNX with its tokenizer."""
+"""Embedding models installed in addition to the packaged one: any sentence encoder in ONNX with its tokenizer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InstalledEmbedder(LocalEmbedder):
-    """Embeds as the packaged model does, in worker threads, by another model."""
+    """Embeds in worker threads like the packaged model, but with another model."""
 
     def __init__(self, home: Path, manifest: Manifest) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class InstalledEmbedder(LocalEmbedder):
         return self._manifest.languages == "all" or super().reads(text)
 
     def knows(self, language: str | None) -> bool:
-        """Those of its card; without one, any where its script is any, else English."""
+        """Whether its card names the language; without that, always if it reads any script, else for English."""
         if self._manifest.known:
             return language is None or language in self._manifest.known
         return self._manifest.languages == "all" or super().knows(language)
@@ -47,7 +47,7 @@ class InstalledEmbedder(LocalEmbedder):
         return self._manifest.query_prefix + text
 
     def _finish(self, vector: Vector, *, as_query: bool) -> Vector:
-        """Without what all vectors of the model have in common, where that is much."""
+        """Remove what all vectors of the model have in common, if that is much."""
         if self._centres is None:
             return vector
         from refdesk.embedders.local.installed.centring import centre

@@ -1,8 +1,8 @@
-"""Centring: takes off what all vectors of a model have in common.
+"""Centring: removes what all vectors of a model have in common.
 
-Some models put every text into a narrow cone: unrelated texts have a cosine of .8, related ones of .9. Beside words,
-and on a scale that is to say whether anything fits at all, such cosines say nothing. Without the mean of unrelated
-texts they do.
+Some models put every text into a narrow cone: unrelated texts have a cosine of .8, related ones of .9. Such cosines say
+nothing when combined with matches of words, or on a scale that is to tell whether anything fits at all. Once the mean
+of unrelated texts is subtracted, they do.
 
 Source: Mu and Viswanath, "All-but-the-Top: Simple and Effective Postprocessing for Word Representations" (2018).
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from refdesk.model import Vector
 
 NARROW = 0.6
-"""The mean cosine of unrelated texts from which on a model's vectors are centred."""
+"""Mean cosine of unrelated texts from which on a model's vectors are centred."""
 
 ENGLISH_TEXTS = (
     "How do I reset my password?",
@@ -68,7 +68,7 @@ Encode: TypeAlias = Callable[[str], "Vector"]
 
 
 def find_centres(questions: Sequence[Vector], passages: Sequence[Vector]) -> NDArray[np.float32] | None:
-    """Return what a model's questions and its passages have in common, a row each; `None` where that is little.
+    """Return the means of a model's questions and of its passages, a row each; `None` if they have little in common.
 
     Args:
         questions: Vectors of unrelated texts, as questions.
@@ -82,9 +82,9 @@ def find_centres(questions: Sequence[Vector], passages: Sequence[Vector]) -> NDA
 
 
 def write_centres(folder: Path, layout: Layout, encode: Encode) -> dict[str, str]:
-    """Write the centres of a model beside its files where its vectors are narrow; return the digest by the file.
+    """Write the centres of a model to its folder if its vectors are narrow; return the digest of the file by its name.
 
-    The file has two rows: what questions have in common, and what passages have.
+    The file has two rows: the mean of questions and the mean of passages.
     """
     texts = (*ENGLISH_TEXTS, *OTHER_TEXTS) if layout.languages == "all" else ENGLISH_TEXTS
     questions = [encode(layout.query_prefix + text) for text in texts]
@@ -96,7 +96,7 @@ def write_centres(folder: Path, layout: Layout, encode: Encode) -> dict[str, str
 
 
 def centre(vector: Vector, common: NDArray[np.float32]) -> Vector:
-    """Return a vector without what all have in common, at unit length."""
+    """Return a vector at unit length without what all vectors have in common."""
     left = vector - common
     length = float(np.linalg.norm(left))
     if length < 1e-6:

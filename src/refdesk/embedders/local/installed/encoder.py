@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from refdesk.embedders.local.installed.manifest import Pooling
     from refdesk.model import Vector
 
-# Off by the environment too (see `refdesk/__init__.py`), which the build for Windows does not ask.
+# It is also off by the environment (see `refdesk/__init__.py`), which the build for Windows ignores.
 onnxruntime.disable_telemetry_events()
 
 
 class _Model:
-    """A model with its tokenizer; raises `EmbedderError` where the files are none that can be run."""
+    """A model with its tokenizer; raises `EmbedderError` if the files cannot be run."""
 
     def __init__(self, folder: Path, most_pieces: int) -> None:
         options = onnxruntime.SessionOptions()
@@ -67,14 +67,14 @@ class OnnxPairReader:
     """A cross-encoder and its tokenizer in memory; safe to share between threads.
 
     Raises:
-        EmbedderError: The files are none that can be run.
+        EmbedderError: The files cannot be run.
     """
 
     def __init__(self, folder: Path, most_pieces: int) -> None:
         self._model = _Model(folder, most_pieces)
 
     def judge(self, question: str, text: str) -> float:
-        """Return how well a text answers a question: the logit, of two classes that of the second beside the first."""
+        """Return how well a text answers a question: the logit, or with two classes the second's minus the first's."""
         logits = self._model.run(question, text)
         if logits.ndim != 1 or len(logits) > 2 or not np.isfinite(logits).all():
             raise EmbedderError(
@@ -87,12 +87,12 @@ class OnnxEncoder:
     """A model and its tokenizer in memory; safe to share between threads.
 
     Args:
-        folder: Where its files are.
+        folder: The folder of the model's files.
         pooling: How the vectors of a text's pieces become one.
-        most_pieces: So many of them are read.
+        most_pieces: Most pieces that are read.
 
     Raises:
-        EmbedderError: The files are none that can be run.
+        EmbedderError: The files cannot be run.
     """
 
     def __init__(self, folder: Path, pooling: Pooling, most_pieces: int) -> None:
@@ -100,7 +100,7 @@ class OnnxEncoder:
         self._model = _Model(folder, most_pieces)
 
     def encode(self, text: str, limit: int) -> Vector:
-        """Return the vector of a text at unit length; so much of it is read as the model's own length allows."""
+        """Return the vector of a text at unit length, read up to the model's own limit instead of `limit`."""
         del limit
         vector = self._pool(self._model.run(text))
         length = float(np.linalg.norm(vector))
@@ -111,7 +111,7 @@ class OnnxEncoder:
         return vector
 
     def _pool(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return one vector of those of the pieces; a model that pools by itself gave one already."""
+        """Return one vector made from those of the pieces; a model that pools by itself has already made one."""
         if states.ndim == 1:
             return states
         match self._pooling:

@@ -1,6 +1,6 @@
 """Installs an embedding model from a folder, an archive or a Hugging Face repository, and checks that it runs.
 
-A model is whole in its folder or not there at all: it is put together beside it and renamed at the end.
+A model is complete in its folder or not there at all: it is assembled in a temporary folder and renamed at the end.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from refdesk.embedders.local.installed.manifest import (
 )
 
 MOST_BYTES = 4 << 30
-"""Of one file; a sentence encoder that runs on a processor is far below."""
+"""Most bytes of one file; a sentence encoder that can run on a CPU is far smaller."""
 
 MOST_TOKENIZER_BYTES = 256 << 20
 """It is parsed whole; that of a hundred languages has 17 MB."""
 
 MODELS = ("onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx", "model_quantized.onnx", "model.onnx")
-"""Where repositories keep the model: that in int8 first, which is as good and three times as fast."""
+"""Paths of the model in repositories: first the one in int8, which is as good and three times as fast."""
 
 CHECKED_TEXT = "How do I reset my password?"
 
@@ -52,23 +52,23 @@ _ARCHIVES = (".zip", ".jar", ".whl", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The files of a model, by their paths within it, each to be opened once."""
+    """The files of a model by their paths within the source, each with a function that opens it, to be called once."""
 
     name: str
     files: dict[str, Callable[[], IO[bytes]]]
 
 
 def install(source: str, home: Path, *, name: str | None = None, sha256: str | None = None) -> Manifest:
-    """Install a model and return what is known of it; one of the same name is replaced.
+    """Install a model and return its manifest; an installed model of the same name is replaced.
 
     Args:
         source: A folder, an archive (zip, jar, wheel, tar), or `OWNER/NAME` of a Hugging Face repository.
         home: The data folder.
-        name: What it is called here; default: after its source.
-        sha256: Hex digest that the model's file must have.
+        name: The name to install it under; by default, derived from its source.
+        sha256: The hex digest that the model's file must have.
 
     Raises:
-        InvalidInputError: There is no model in the source, it is not the one of the digest, or it does not run.
+        InvalidInputError: There is no model in the source, its digest is another, or it does not run.
         MissingDependencyError: The packages that run such models are not installed.
         SourceError: The repository cannot be read.
     """
@@ -170,7 +170,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _download(repository: str) -> Source:
-    """Return the files of a Hugging Face repository that a model needs, once they are in that library's cache."""
+    """Download the files of a Hugging Face repository that a model needs to that library's cache, and return them."""
     try:
         from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -191,13 +191,13 @@ def _download(repository: str) -> Source:
     try:
         model = next(fetch(MODELS), None)
         found = dict([*([model] if model else []), *fetch((TOKENIZER_FILE, *CONFIGS))])
-    except Exception as error:  # the library raises whatever its HTTP client does
+    except Exception as error:  # the library raises whatever its HTTP client raises
         raise errors.SourceError(f"The repository {repository} cannot be read: {error}") from error
     return Source(repository, {name: partial(_open, path) for name, path in found.items()})
 
 
 def _copy(source: Source, folder: Path) -> dict[str, str]:
-    """Copy the model and its tokenizer; return the digest of each by its file here."""
+    """Copy the model and its tokenizer; return the digest of each file by its name in the folder."""
     chosen = {MODEL_FILE: _find_model(source), TOKENIZER_FILE: _find(source, TOKENIZER_FILE)}
     for file, name in chosen.items():
         if name is None:
@@ -214,7 +214,7 @@ def _find_model(source: Source) -> str | None:
 
 
 def _find(source: Source, wanted: str) -> str | None:
-    """Return the path that ends like the one wanted, the shortest of several."""
+    """Return the path whose file name ends as wanted; if there are several, the shortest."""
     fitting = [name for name in source.files if PurePosixPath(name).name.endswith(wanted)]
     return min(fitting, key=lambda name: (len(name), name), default=None)
 
@@ -250,13 +250,13 @@ def _count_pieces(folder: Path) -> int:
         raise errors.MissingDependencyError("To install a model takes refdesk[models]: install that first.") from error
     try:
         return Tokenizer.from_file(str(folder / TOKENIZER_FILE)).get_vocab_size()
-    except Exception as error:  # of no narrower class
+    except Exception as error:  # the library raises no narrower class
         raise errors.InvalidInputError(f"The tokenizer cannot be read: {error}") from error
 
 
 def _try(folder: Path, layout: Layout) -> tuple[int, dict[str, str]]:
-    """Return the width of the vectors, once the model has made one (1 of a re-ranker that has judged a text), and the
-    digest of each further file that was made by it."""
+    """Try the model; return the width of its vectors, which is 1 for a re-ranker, and the digests of further files that
+    were made with it, by name."""
     from refdesk.embedders.local.installed.centring import write_centres
     from refdesk.embedders.local.installed.encoder import OnnxEncoder, OnnxPairReader
 

@@ -1,8 +1,8 @@
-"""Reads how a sentence encoder wants to be used out of the files that come with it.
+"""Reads how a sentence encoder is meant to be used from the files that come with it.
 
 The files are those of Sentence Transformers: `1_Pooling/config.json`, `config_sentence_transformers.json`,
-`sentence_bert_config.json`, `config.json`. Archives that carry the model and its tokenizer alone say nothing: then the
-model's name decides, where it is a known one.
+`sentence_bert_config.json`, `config.json`. Archives with only the model and its tokenizer do not say: then the model's
+name decides, if it is known.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ CARD = "README.md"
 CONFIGS = (POOLING_CONFIG, PROMPTS_CONFIG, LENGTH_CONFIG, MODEL_CONFIG, CARD)
 
 MOST_PIECES = 512
-"""Of a text are read at most; passages are cut so that they are shorter in nearly every language."""
+"""Most pieces read of a text; passages are cut so that they have fewer in nearly every language."""
 
 MULTILINGUAL_VOCABULARY = 100_000
-"""Pieces from which on a vocabulary is one of many scripts."""
+"""Number of pieces from which on a vocabulary counts as one for many scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ _CARD_HEAD = re.compile(r"\ufeff?---\r?\n(.*?)\r?\n---", re.DOTALL)
 
 _BGE = "Represent this sentence for searching relevant passages: "
 
-# From the models' own cards. The longer name first: multilingual-e5 is also an e5.
+# From the models' own cards. Longer names come first: multilingual-e5 is also an e5.
 _KNOWN: Mapping[str, _Known] = {
     "multilingual-e5": _Known("mean", "query: ", "passage: "),
     "e5-": _Known("mean", "query: ", "passage: "),
@@ -75,9 +75,9 @@ def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
     """Return how a model is used.
 
     Args:
-        name: Of the model or of its source; decides where the files say nothing.
-        configs: The text of those of `CONFIGS` that there are.
-        pieces: How many its vocabulary has.
+        name: The name of the model or its source, which decides what the files do not say.
+        configs: The texts of those of `CONFIGS` that exist.
+        pieces: The number of pieces in its vocabulary.
     """
     known = next((use for part, use in _KNOWN.items() if part in name.casefold()), _Known("mean"))
     read = {file: _parse(text) for file, text in configs.items() if file != CARD}
@@ -94,7 +94,7 @@ def read_layout(name: str, configs: Mapping[str, str], pieces: int) -> Layout:
 
 
 def _read_kind(name: str, config: Mapping[str, object]) -> Kind:
-    """Return what a model does by its configuration; without one, by its name."""
+    """Return the kind of a model according to its configuration or, without one, its name."""
     made_for = config.get("architectures")
     if isinstance(made_for, list) and made_for:
         is_reranker = str(cast("list[object]", made_for)[0]).endswith("ForSequenceClassification")
@@ -104,7 +104,7 @@ def _read_kind(name: str, config: Mapping[str, object]) -> Kind:
 
 
 def _read_languages(card: str) -> list[str] | None:
-    """Return the languages that a model card names at its head, `None` where it names none or calls them many."""
+    """Return the languages in the header of a model card; `None` if it names none or says it is multilingual."""
     head = _CARD_HEAD.match(card)
     try:
         said = yaml.safe_load(head[1]) if head else None
@@ -112,7 +112,7 @@ def _read_languages(card: str) -> list[str] | None:
         return None
     named = cast("dict[str, object]", said).get("language") if isinstance(said, dict) else None
     codes = [named] if isinstance(named, str) else cast("list[object]", named) if isinstance(named, list) else []
-    # YAML reads the code of Norwegian as a truth value.
+    # YAML reads the code of Norwegian, `no`, as false.
     known = ["no" if code is False else str(code).casefold() for code in codes]
     return None if not known or "multilingual" in known else known
 

@@ -1,7 +1,7 @@
-"""What is known of an installed embedding model: a manifest beside its files, in a folder of its own.
+"""What is known about an installed embedding model: a manifest next to its files, in a folder of its own.
 
-The folder is `models/NAME` in the home. `models/in-use` names the one that makes vectors; without it the packaged one
-does. `models/re-ranks` names the one that re-ranks, if any does.
+The folder is `models/NAME` in the data folder. The file `models/in-use` names the model that makes vectors; without it,
+the packaged one does. `models/re-ranks` names the one that re-ranks, if any does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 CENTRES_FILE = "centres.npy"
-"""See `centring`; of models alone whose vectors are narrow."""
+"""The centres of a model, which only models with narrow vectors have; see `centring`."""
 
 PACKAGED = "all-minilm-l6-v2-int8"
 
@@ -38,15 +38,15 @@ class Manifest:
 
     Attributes:
         source: What it was installed from.
-        dimensions: Width of its vectors.
+        dimensions: The width of its vectors.
         pooling: How the vectors of a text's pieces become one.
-        most_pieces: So many pieces of a text are read.
-        query_prefix: Put before a question, as in the model's training; likewise `passage_prefix`.
-        languages: `latin`: texts in other scripts are not embedded, because their vectors would mislead.
-        sha256: Hex digest of each file.
-        known: The ISO 639-1 codes of the languages that it knows, by its own card; in others its vectors count less.
-            `None` where it does not say: then English where `languages` is `latin`, else any.
-        kind: Whether it makes vectors, or reads a question and a text together; then `dimensions` is 1.
+        most_pieces: Most pieces of a text that are read.
+        query_prefix: The text put before a question, as in the model's training; likewise `passage_prefix`.
+        languages: With `latin`, texts in other scripts are not embedded, because their vectors would mislead.
+        sha256: The hex digest of each file.
+        known: The ISO 639-1 codes of the languages that it knows according to its card; in others its vectors count
+            less. `None` if the card does not say: then English if `languages` is `latin`, else any.
+        kind: Whether it makes vectors, or reads a question and a text together, in which case `dimensions` is 1.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Manifest:
 
     @property
     def model(self) -> EmbeddingModel:
-        """The name under which vectors are kept: another file, or another way to read it, is another model."""
+        """The model under which vectors are stored: another file, or another way to use it, makes another model."""
         said = [self.pooling, self.most_pieces, self.query_prefix, self.passage_prefix, *sorted(self.sha256.values())]
         digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
         return EmbeddingModel(f"{self.name}@{digest[:12]}", self.dimensions)
@@ -75,13 +75,13 @@ def get_folder(home: Path, name: str) -> Path:
 
 
 def list_installed(home: Path) -> list[Manifest]:
-    """Return the installed models, by name; what has no readable manifest is none."""
+    """Return the installed models, sorted by name; folders without a readable manifest are skipped."""
     paths = sorted((home / FOLDER).glob(f"*/{MANIFEST}"))
     return [manifest for path in paths if (manifest := _read(path)) is not None]
 
 
 def find_installed(home: Path, name: str) -> Manifest | None:
-    """Return an installed model, or `None` where none has the name."""
+    """Return an installed model, or `None` if none has the name."""
     return next((each for each in list_installed(home) if each.name == name), None)
 
 
@@ -94,13 +94,13 @@ def read_in_use(home: Path) -> str:
 
 
 def write_in_use(home: Path, name: str) -> None:
-    """Let a model make vectors, from the next start of each process on."""
+    """Let a model make vectors, from the next start of each process."""
     (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
     write_atomically(home / FOLDER / IN_USE, [f"{name}\n"])
 
 
 def find_reranker(home: Path) -> Manifest | None:
-    """Return the re-ranker in use, `None` where none is, or none that is installed."""
+    """Return the re-ranker in use; `None` if none is in use, or it is not installed."""
     try:
         name = (home / FOLDER / RERANKS).read_text(encoding="utf-8").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ def find_reranker(home: Path) -> Manifest | None:
 
 
 def write_reranker(home: Path, name: str) -> None:
-    """Let a model re-rank, from the next start of each process on."""
+    """Let a model re-rank, from the next start of each process."""
     write_atomically(home / FOLDER / RERANKS, [f"{name}\n"])
 
 
@@ -119,10 +119,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Return when every file is the one that was installed.
+    """Check that every file is the one that was installed.
 
     Raises:
-        EmbedderError: One is missing or another.
+        EmbedderError: A file is missing or has changed.
     """
     for name, digest in manifest.sha256.items():
         try:

@@ -1,4 +1,4 @@
-"""A re-ranker that was installed: a cross-encoder in ONNX, which reads a question and a text together."""
+"""An installed re-ranker: a cross-encoder in ONNX, which reads a question and a text together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class InstalledReranker:
-    """Judges texts in a worker thread; the model is loaded with the first."""
+    """Judges texts in a worker thread; the model is loaded at the first call."""
 
     def __init__(self, home: Path, manifest: Manifest) -> None:
         self._folder = get_folder(home, manifest.name)
@@ -26,10 +26,10 @@ class InstalledReranker:
         self._loading = threading.Lock()
 
     async def judge(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return the model's value for each text, in order.
+        """Return the model's score for each text, in order.
 
         Raises:
-            EmbedderError: The model is not as it was installed, or cannot be run.
+            EmbedderError: The model's files have changed since it was installed, or cannot be run.
             MissingDependencyError: The packages that run it are not installed.
         """
         return await anyio.to_thread.run_sync(self._judge, question, texts, abandon_on_cancel=True)
