@@ -48,8 +48,8 @@ def list_running() -> list[Mapping[str, Any]]:
 
 
 def find_report(desks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Return the report on what is stored, from one of the desks or else read by this process; `None` if the store's
-    file does not exist."""
+    """Return the report on what is stored, from one of the desks or else read by this process; `None` if the store is
+    in memory or its file does not exist."""
     told = next((each["report"] for each in desks if each.get("report")), None)
     return told if told is not None else _read_report(invocation.load())
 
