@@ -46,7 +46,7 @@ class HashingEmbedder:
         return True
 
     def knows(self, language: str | None) -> bool:
-        """Always true: no language is better known than another."""
+        """Always true: every language counts as known."""
         return True
 
     async def __aenter__(self) -> HashingEmbedder:

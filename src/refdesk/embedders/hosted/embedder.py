@@ -42,7 +42,7 @@ class HostedEmbedder(ABC):
         return True
 
     def knows(self, language: str | None) -> bool:
-        """Always true: no language is better known than another."""
+        """Always true: every language counts as known."""
         return True
 
     async def __aenter__(self) -> Self:
