@@ -55,7 +55,7 @@ class Row:
     """A document as searches see it.
 
     Attributes:
-        title_terms: The title's terms, parted so that " term " can be counted once for each occurrence.
+        title_terms: The title's terms with two blanks around each, so that counting " term " finds every occurrence.
         body_terms: The same for the body.
         length: The weighted length, as `refdesk.core.search.bm25` counts it.
         starts: The earliest start of the date ranges of each name, as text that sorts.

@@ -41,7 +41,7 @@ _DROP_INDEX = "DROP INDEX {index} IF EXISTS"
 
 
 def parse_version(agent: str) -> tuple[int, int] | None:
-    """Return major and minor version of an agent such as "Neo4j/5.26.31"; `None` for another product."""
+    """Return major and minor of an agent such as "Neo4j/5.26.31" or "Neo4j/2026.01.3"; `None` for another product."""
     match = _VERSION.match(agent)
     return (int(match[1]), int(match[2])) if match else None
 
