@@ -35,10 +35,10 @@ RETURN = "/console/sign-in/return"
 """Path to which the issuer sends browsers back."""
 
 MOST_TOKEN = 4000
-"""Characters of a token. Browsers are sure to keep cookies of up to 4096 bytes, including names and attributes."""
+"""Most characters of a token. Browsers are sure to keep cookies of up to 4096 bytes, including names and attributes."""
 
 MOST_CODE = 4096
-"""Characters of the code that a browser brings back."""
+"""Most characters of the code that a browser brings back."""
 
 MOST_AT_ONCE = 8
 """Codes and refresh tokens that are exchanged at once; others wait."""
