@@ -1,7 +1,7 @@
 """Redis, shared by many processes: a BullMQ job queue and a scratchpad.
 
-Redis holds nothing that is not also in the store or may not be lost: without it everything keeps working, with each
-process on its own.
+Everything in Redis is also in the store or may be lost: without Redis everything keeps working, with each process on
+its own.
 """
 
 from __future__ import annotations
