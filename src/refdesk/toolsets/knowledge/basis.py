@@ -1,4 +1,4 @@
-"""What an entry rests on that holds no more: what replaced it, and entries it names by their ids."""
+"""What an entry rests on that no longer holds: the entry that replaced it, and entries it cites by id."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from refdesk.protocols import Reader
 
 MOST_CITED = 20
-"""So many ids of a text are looked at: the first."""
+"""Only the first this many ids in a text are looked up."""
 
 _ID = re.compile(r"(?<![0-9a-f-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f-])", re.IGNORECASE)
 
 
 async def find_gone_head(reader: Reader, entry: Document, head_id: str) -> str | None:
-    """Return in a sentence that what holds in the place of a superseded entry is gone; `None` where it is there."""
+    """Return a sentence saying that the head which replaced a superseded entry is gone; `None` if it is there."""
     if head_id == entry.id:
         return None
     [head] = await reader.get_documents(entry.collection, [head_id])
@@ -36,7 +36,7 @@ async def find_gone_head(reader: Reader, entry: Document, head_id: str) -> str |
 
 
 async def find_outdated(reader: Reader, entry: Document, now: datetime) -> str | None:
-    """Return in a sentence what an entry cites that holds no more, with what holds instead; `None` for nothing."""
+    """Return a sentence naming what an entry cites that no longer holds, and what holds instead; `None` if nothing."""
     cited = dict.fromkeys(match[0].lower() for match in _ID.finditer(entry.body))
     cited.pop(entry.id, None)
     if not cited:

@@ -1,4 +1,4 @@
-"""Counts of the entries that hold now, by tag and by author, and what an unknown tag was meant to be."""
+"""Counts of the entries that hold now, by tag and by author, and suggestions for unknown tags."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def find_unknown_tags(context: Context, tags: Sequence[str]) -> list[UnknownTag] | None:
-    """Return those of the tags that no entry has, each with the nearest that some have; `None` where all are known."""
+    """Return the tags that no entry has, each with the most similar known tags; `None` if all are known."""
     if not tags:
         return None
     known: Mapping[str, int] = {each.value: each.count for each in await count(context, models.TAGS)}
@@ -35,5 +35,5 @@ async def count(context: Context, facet: str) -> Sequence[FacetCount]:
 
 
 def has_not_expired(context: Context) -> Filter:
-    """Return the condition that an entry's time is not over."""
+    """Return the condition that an entry has not expired."""
     return Not(Overlaps((models.EXPIRES,), until=context.knowledge_base.clock.now()))

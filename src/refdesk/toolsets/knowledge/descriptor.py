@@ -1,4 +1,4 @@
-"""knowledge, as everything outside its folder knows it."""
+"""The descriptor of knowledge: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _load(means: Means) -> Toolset:
 
 
 async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    # The search code is loaded at the first search: every server offers it, but fewer than half are ever asked.
     from refdesk.toolsets.knowledge.provider import FIND
 
     return await FIND(context, question)

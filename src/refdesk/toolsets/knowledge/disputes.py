@@ -1,4 +1,4 @@
-"""Cases of two entries that contradict each other: listed with both passages, and settled by whoever knows."""
+"""Cases of two entries that contradict each other: listed with both passages, and settled by someone who knows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 WRITE_SCOPE = "knowledge:write"
 MOST_CASES = 10_000
 MOST_QUOTED = 400
-"""Characters of a passage that are quoted."""
+"""At most this many characters of a passage are quoted."""
 
 
 class ListCasesInput(Message):
@@ -109,7 +109,7 @@ _STANDINGS: dict[str, cases.Standing] = {"both_hold": "both_hold", "dismiss": "d
 
 
 async def list_cases(context: Context, asked: ListCasesInput) -> ListCasesOutput:
-    """List the cases of the caller's org whose both entries hold now, surest first."""
+    """List the cases of the caller's org in which both entries hold now, surest first."""
     org, store = context.principal.org, context.knowledge_base.store
     records = await store.list_metadata(cases.CASE, org=org, limit=MOST_CASES)
     known = (cases.read_case(org, record.value) for record in records)
@@ -135,7 +135,7 @@ def _get_key(case: cases.Case) -> Rank:
 
 
 async def _read_current(context: Context, ids: Sequence[str]) -> dict[str, Document]:
-    """Return the entries of these ids that hold now."""
+    """Return those of the entries with these ids that hold now."""
     base, now = context.knowledge_base, context.knowledge_base.clock.now()
     collection = models.get_collection(context.principal.org)
     found = await base.store.get_documents(collection, list(dict.fromkeys(ids)))
@@ -165,7 +165,7 @@ def _show_side(side: cases.Side, entry: Document) -> Side:
 
 
 async def settle_case(context: Context, asked: SettleInput) -> SettleOutput:
-    """Say that both entries of a case hold, or that it is none, or open it again."""
+    """Record that both entries of a case hold or that they do not contradict each other, or reopen the case."""
     key = cases.make_key(context.principal.org, asked.one_id, asked.other_id)
     async with context.knowledge_base.store.transaction() as transaction:
         record = await transaction.get_metadata(key)

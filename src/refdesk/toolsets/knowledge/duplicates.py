@@ -1,7 +1,7 @@
-"""Which entry says the same as a new one: the same words, however they are cased, spaced and punctuated.
+"""Finds the entry that says the same as a new one: the same words, regardless of case, spacing and punctuation.
 
-A record for each wording names the entry that had it first, so that a store costs one look-up more however many entries
-there are. It is a hint: the entry itself decides whether it still says so.
+A record for each wording names the first entry that had it, so storing an entry costs one extra look-up however many
+entries there are. The record is only a hint: the entry itself is checked for whether it still has that wording.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 KIND = "knowledge_wording"
 _EDGES = ".,;:!?…*_`\"'“”„‘’«»()[]"
-"""What is written around words without changing what they say."""
+"""Characters stripped from both ends of words, as they do not change what is said."""
 
 
 def identify(title: str, body: str) -> str:
-    """Return what is the same for texts that say the same in the same words."""
+    """Return a hash that is equal for texts with the same words."""
     text = f"{title}\n{body}"
     words = (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold().split()
     said = " ".join(filter(None, map(str.strip, words, repeat(_EDGES))))
@@ -35,7 +35,7 @@ def identify(title: str, body: str) -> str:
 
 
 def make_key(document: Document) -> MetadataKey:
-    """Return where it is noted which entry had the wording of this one first."""
+    """Return the key of the record that names the first entry with this one's wording."""
     return MetadataKey(document.collection.org, KIND, identify(document.title, document.body))
 
 
@@ -43,10 +43,10 @@ async def find(transaction: Transaction, document: Document, record: Metadata | 
     """Return the entry of the org that says the same as a new one and is not withdrawn or expired.
 
     Args:
-        transaction: That of the store.
-        document: The new one.
-        record: What is kept under its `make_key`.
-        now: When that is asked.
+        transaction: The one that stores the new entry.
+        document: The new entry.
+        record: The record kept under its `make_key`, if any.
+        now: The present time.
     """
     if record is None:
         return None
@@ -55,7 +55,7 @@ async def find(transaction: Transaction, document: Document, record: Metadata | 
 
 
 async def note_all(transaction: Transaction, documents: Sequence[Document]) -> None:
-    """Note entries that come with others at once; of those that say the same, the first, or who is noted already."""
+    """Record each wording of entries stored together under the first that has it, unless it is recorded already."""
     firsts: dict[MetadataKey, str] = {}
     for document in documents:
         firsts.setdefault(make_key(document), document.id)

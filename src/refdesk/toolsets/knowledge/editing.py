@@ -1,4 +1,4 @@
-"""Edits an entry: stores a new version of it that supersedes it, in one step."""
+"""Edits an entry: in one step, stores a new version that supersedes it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class EditOutput(Message):
 
 
 async def edit_knowledge(context: Context, asked: EditInput) -> EditOutput:
-    """Store an entry's new version and let it take the entry's place, or answer for an edit with the same token."""
+    """Store a new version of an entry and let it supersede the entry, or repeat the answer given for the same token."""
     base, token = context.knowledge_base, _get_token(context.principal, asked)
     answer = await idempotency.answer_once(base.scratchpad, token, base.clock, lambda: _edit(context, asked, token))
     return EditOutput.model_validate(answer)
@@ -113,7 +113,7 @@ async def _read_current(reader: Reader, context: Context, id: str) -> Document:
 
 
 def _merge(old: Document, asked: EditInput) -> StoreInput:
-    """Return the entry as it is to be.
+    """Return the entry as it should become.
 
     Raises:
         InvalidInputError: Nothing of it would change.
@@ -131,12 +131,12 @@ def _merge(old: Document, asked: EditInput) -> StoreInput:
     wanted: dict[str, Any] = {**held, **given, **({"expires_at": None} if asked.never_expires else {})}
     if wanted == held:
         raise InvalidInputError("Nothing would change: give a title, body, tags, confidence or expiry that differs.")
-    # Each part was checked as it came in, now or when it was stored.
+    # Each field was validated as it came in, either now or when the entry was stored.
     return StoreInput.model_construct(**wanted, task_ref=None, client_token=None)
 
 
 async def _carry_links(transaction: Transaction, old: Document, new: Document) -> None:
-    """Let the new version have the links of the old one to tasks and other things."""
+    """Copy the old version's links to tasks and other things to the new version."""
     source, target = Reference(TOOLSET_NAME, old.id), Reference(TOOLSET_NAME, new.id)
     links = await transaction.get_links(old.collection.org, source)
     carried = [

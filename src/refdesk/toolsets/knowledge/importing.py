@@ -1,4 +1,4 @@
-"""The operation that imports entries: what `refdesk import` does with files, for callers who send their text."""
+"""The operation that imports entries: does what `refdesk import` does with files, for callers who send the text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from refdesk.toolsets.knowledge.transfer.intake import Intake
 
 IMPORT_SECONDS = 120.0
-"""How long importing may take at least."""
+"""The least time limit for an import."""
 
 MOST_BYTES = 2 * 1024 * 1024
-"""Of a request: larger files are for the command `refdesk import`."""
+"""The largest request; larger files are for the command `refdesk import`."""
 
 
 class ImportInput(Message):
@@ -56,7 +56,7 @@ class ImportOutput(Message):
 
 
 async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput:
-    """Add the entries of a text; nothing that is stored is changed, and importing twice adds nothing."""
+    """Add the entries of a text; stored entries are never changed, and importing the same text twice adds nothing."""
     from refdesk.toolsets.knowledge.transfer.intake import Intake
     from refdesk.toolsets.knowledge.transfer.planning import apply_plan, plan_import
 
@@ -84,7 +84,7 @@ async def import_knowledge(context: Context, asked: ImportInput) -> ImportOutput
 
 
 def _refuse_other_authors(principal: Principal, intake: Intake) -> None:
-    """Return when the caller wrote every entry, or may write for others: entries keep their authors."""
+    """Refuse the import unless the caller wrote every entry or may write for others: entries keep their authors."""
     others = sorted({placed.entry.author for placed in intake.entries} - {principal.agent})
     if others and WRITE_OTHERS_SCOPE not in principal.scopes:
         raise PermissionDeniedError(

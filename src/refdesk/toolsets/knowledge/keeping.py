@@ -1,4 +1,4 @@
-"""How a new entry is put: counted, noted by its wording, and compared with what says the same."""
+"""How a new entry is stored: counted, recorded by its wording, and compared with entries that say the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUOTA_NAME = "knowledge_stored"
 
 
 def list_read(base: KnowledgeBase, document: Document) -> list[MetadataKey]:
-    """Return what `put_new` reads: both counts, and who has the wording."""
+    """Return the keys that `put_new` reads: those of both counts, and of the wording's record."""
     counts = quotas.list_keys(_get_quota(base), document.collection.org, document.author)
     return [*counts, duplicates.make_key(document)]
 
@@ -33,14 +33,16 @@ async def put_new(
     now: datetime,
     keys: Sequence[MetadataKey] | None = None,
 ) -> str | None:
-    """Put a new entry and count it; return which other says the same. One read and two writes, whatever is kept.
+    """Put a new entry and count it; return the id of another that says the same, if any.
+
+    It takes at most two reads and two writes, however much is stored.
 
     Args:
-        transaction: That of the store.
-        base: Whose quota counts.
+        transaction: The one to write in.
+        base: The knowledge base whose quota applies.
         document: The new entry.
-        now: When that is.
-        keys: What `list_read` returns, where that is known.
+        now: The present time.
+        keys: What `list_read` returns, if the caller has it already.
 
     Raises:
         QuotaExceededError: The org or the author may store no more.

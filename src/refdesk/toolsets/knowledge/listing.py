@@ -1,4 +1,4 @@
-"""Lists entries and their tags, without a query: whole, page by page, with their number."""
+"""Lists all entries, their tags and their authors, without a query: page by page, with the total."""
 
 from __future__ import annotations
 

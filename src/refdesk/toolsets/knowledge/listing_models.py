@@ -41,7 +41,7 @@ class ListInput(Message):
 
     @property
     def period(self) -> tuple[datetime | None, datetime | None]:
-        """What lies between the two, both included: a whole day where a day is named."""
+        """The period between the two bounds, both inclusive; a bound that names a day includes the whole day."""
         return (
             parse_time(self.since, time.min) if self.since is not None else None,
             parse_time(self.until, time.max) if self.until is not None else None,

@@ -29,7 +29,7 @@ TaskLinkKind: TypeAlias = Literal["references", "produced"]
 
 
 def _fold_tags(value: object) -> object:
-    """Normalise what is a list of strings; anything else is left for the type check to refuse."""
+    """Normalise a list of strings; leave anything else for the type check to refuse."""
     if not isinstance(value, list):
         return value
     tags = cast("list[object]", value)
@@ -185,7 +185,7 @@ class LifeOutput(Message):
 
 
 CHAIN_PAGE = 50
-"""How many entries of a chain one answer holds."""
+"""At most this many entries of a chain are in one answer."""
 
 
 class GetInput(Message):
@@ -207,7 +207,7 @@ class ChainMember(Message):
 
 
 MOST_LINKS = 50
-"""How many links of an entry one answer holds."""
+"""At most this many links of an entry are in one answer."""
 
 
 class EntryLink(Message):
@@ -276,7 +276,7 @@ def _get_date_ranges(created: datetime, expires: datetime | None) -> dict[str, t
 
 
 def get_expiry(document: Document) -> datetime | None:
-    """Return from when on the entry no longer holds."""
+    """Return when the entry expires; `None` if never."""
     spans = document.date_ranges.get(EXPIRES)
     return spans[0].start if spans else None
 
@@ -334,7 +334,7 @@ def to_chain_member(document: Document) -> ChainMember:
 
 
 def to_entry_link(link: Link, document: Document) -> EntryLink:
-    """Return a link of the entry as a reader of the entry meets it."""
+    """Return a link as seen from the entry."""
     is_outgoing = link.source == Reference(TOOLSET_NAME, document.id)
     other = link.target if is_outgoing else link.source
     return EntryLink(

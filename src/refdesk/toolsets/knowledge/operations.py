@@ -55,7 +55,7 @@ NAMING = Naming(models.get_collection, READ_SCOPE)
 
 
 async def store_knowledge(context: Context, entry: StoreInput) -> StoreOutput:
-    """Store an entry, or answer for one that the same `clientToken` stored."""
+    """Store an entry, or repeat the answer for the one that the same `clientToken` stored."""
     base, token = context.knowledge_base, _get_token(context.principal, entry)
     if token is None:
         return await _store(context, entry, token)
@@ -120,7 +120,7 @@ async def search_knowledge(context: Context, asked: SearchInput) -> SearchOutput
 
 
 async def supersede_knowledge(context: Context, pair: SupersedeInput) -> SupersedeOutput:
-    """Let one entry take another's place."""
+    """Let one entry supersede another."""
     base, principal = context.knowledge_base, context.principal
     async with base.store.transaction() as transaction:
         old, new = await supersession.read_pair(
@@ -136,7 +136,7 @@ async def supersede_knowledge(context: Context, pair: SupersedeInput) -> Superse
 
 
 async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
-    """Take an entry out of sight; it can be restored until it is erased."""
+    """Withdraw an entry from view; it can be restored until it is erased."""
     base, collection = context.knowledge_base, models.get_collection(context.principal.org)
     async with base.store.transaction() as transaction:
         document = await _read_whatever_its_state(transaction, collection, asked.id)
@@ -152,7 +152,7 @@ async def withdraw_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
 
 
 async def _list_hidden(reader: Reader, document: Document) -> list[str]:
-    """Return what an entry replaced directly and what therefore nobody finds, now that it is withdrawn itself."""
+    """Return the entries that this one replaced directly, which nobody finds now that this one is withdrawn too."""
     ids = await supersession.list_superseded(reader, document.collection, document.id)
     found = await reader.get_documents(document.collection, ids)
     return [each.id for each in found if each is not None and each.state is State.SUPERSEDED]
@@ -161,8 +161,8 @@ async def _list_hidden(reader: Reader, document: Document) -> list[str]:
 async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
     """Bring a withdrawn entry back, or let a superseded one hold again. Doing it again changes nothing.
 
-    Of the versions that edits made of one entry, one holds: restoring an earlier one withdraws the later one, and
-    restoring that one lets it take the place of the earlier one again.
+    Of the versions of an entry that edits made, only one holds: restoring an earlier version withdraws the later one,
+    and restoring the later one lets it supersede the earlier one again.
     """
     base, collection = context.knowledge_base, models.get_collection(context.principal.org)
     async with base.store.transaction() as transaction:
@@ -216,7 +216,7 @@ def _require_author(context: Context, document: Document) -> None:
 
 
 def require_owner(context: Context, old: Document, new: Document) -> None:
-    """Return when the caller may let one entry replace the other, or take that back."""
+    """Refuse unless the caller may let one entry replace the other, or undo that."""
     principal = context.principal
     if get_options(context.knowledge_base).protects_authors or SUPERSEDE_OWN_SCOPE in principal.scopes:
         _require_author(context, old)
@@ -282,7 +282,7 @@ def _explain_withdrawn(document: Document) -> NotFoundError:
 async def _read_chain(
     base: KnowledgeBase, collection: Collection, head_id: str, asked: GetInput
 ) -> tuple[list[Document], bool]:
-    """Return the part of the chain that was asked for, what was superseded first, and whether older entries follow."""
+    """Return the requested part of the chain, the first superseded entry first, and whether there are older ones."""
     ids, has_older = await supersession.list_chain(
         base.store, collection, head_id, asked.chain_offset, models.CHAIN_PAGE
     )

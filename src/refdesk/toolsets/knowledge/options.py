@@ -1,4 +1,4 @@
-"""How the settings let knowledge behave."""
+"""How knowledge behaves under the current settings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Fusion: TypeAlias = Literal["rrf", "convex"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What handlers go by.
+    """The options that handlers follow.
 
     Attributes:
-        protects_authors: Whether what somebody wrote is superseded by its author alone, or who may write for others.
-        fusion: How the lists of a search become one; see `ranking`.
+        protects_authors: Whether an entry may be superseded only by its author or by someone who may write for others.
+        fusion: How the result lists of a search are fused into one; see `ranking`.
     """
 
     protects_authors: bool = False
@@ -27,5 +27,5 @@ class Options:
 
 
 def get_options(base: KnowledgeBase) -> Options:
-    """Return those of a knowledge base; the usual ones where none are set."""
+    """Return the options of a knowledge base; the defaults if none are set."""
     return cast("Options", base.options.get(TOOLSET_NAME) or Options())

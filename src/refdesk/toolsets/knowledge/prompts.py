@@ -16,7 +16,7 @@ MOST_COMPLETIONS = 100
 
 
 def write_down(filled: Mapping[str, str]) -> str:
-    """Return how to keep what was learned."""
+    """Return instructions for storing what was learned."""
     what = f"about {filled['topic']} " if "topic" in filled else ""
     tag = f' Tag each with "{filled["tag"]}".' if "tag" in filled else ""
     return (
@@ -32,7 +32,7 @@ def write_down(filled: Mapping[str, str]) -> str:
 
 
 async def complete_tag(context: Context, written: str) -> Completions:
-    """Return the org's tags that begin so, most frequent first."""
+    """Return the org's tags that begin with what was written, most frequent first."""
     from refdesk.core.search.retrieval import SearchRequest  # not at the start
 
     collection = models.get_collection(context.principal.org)

@@ -1,7 +1,7 @@
-"""The order of knowledge entries that were found: three lists fused by reciprocal rank, or a convex combination.
+"""Ranks the knowledge entries found: three lists fused by reciprocal rank, or a convex combination of scores.
 
-The lists are the hybrid one (words and meaning, by `fusion.convex`), the keyword list, and the newest entries
-whose title contains the question.
+The lists are the hybrid one (words and meaning, by `fusion.convex`), the keyword list, and the newest entries whose
+title contains the question.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from refdesk.toolsets.knowledge.options import Fusion
 
 WEIGHTS = (0.9, 0.1, 0.3)
-"""Of the hybrid list, the keyword list and the titles. A semantic list beside the keyword list falls below keyword
-search on manuals and dialogues whatever its weight, and gives away a part of what it finds where it is the better one
-(decision 0013)."""
+"""Of the hybrid list, the keyword list and the titles. Fusing a semantic list with the keyword list instead does worse
+than keyword search on manuals and dialogues whatever its weight, and loses some of the semantic list's advantage where
+that list is the better one (decision 0013)."""
 
 _HYBRID = 0
 
 TITLE_ALONE = 0.01
-"""The convex score of an entry of which nothing but a part of its title matches."""
+"""The convex score of an entry that matches only in that its title contains the question."""
 
 
 def rank(
@@ -40,10 +40,11 @@ def rank(
 
     Args:
         candidates: All of them.
-        text: What was asked.
-        how: By ranks or by scores.
-        trust: How much vectors count, see `VectorQuery`.
-        scale: Of the model's cosines; those of a model that puts all texts near each other would say less than words.
+        text: The query.
+        how: Whether to fuse by ranks or by scores.
+        trust: How much vectors count; see `VectorQuery`.
+        scale: The scale of the model's cosines, used to convert them: as they are, the cosines of a model that places
+            all texts close to each other would say less than words.
     """
     newest_first = sorted(candidates, key=attrgetter("id"))
     newest_first.sort(key=attrgetter("modified_at"), reverse=True)
@@ -63,10 +64,10 @@ def is_in_words(candidate: Candidate) -> bool:
 
 
 def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[int, float]:
-    """Return the scores by reciprocal rank, by place and in its order.
+    """Return the reciprocal-rank scores, keyed by place among the candidates and in that order.
 
-    An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list those that hold the
-    question as it is written come first, where the engine marks them; it decides alone where nothing has a vector.
+    An entry without a vector is scored by keywords alone in the hybrid list. In the keyword list, entries that contain
+    the question as written come first if the engine marks them; if no entry has a vector, there is no hybrid list.
     """
     hybrid = _combine(newest_first, trust)
     worded = {place: c.lexical for place, c in enumerate(newest_first) if c.lexical > 0 or c.as_written}
@@ -82,7 +83,7 @@ def _fuse_ranks(newest_first: Sequence[Candidate], trust: float) -> dict[int, fl
 
 
 def _combine(candidates: Sequence[Candidate], trust: float) -> dict[int, float]:
-    """Return the convex scores of those that words or meaning found, by place; of nobody where nothing has a vector."""
+    """Return the convex scores, by place, of candidates found by words or meaning; none if nothing has a vector."""
     found = [place for place, c in enumerate(candidates) if c.cosine is not None or c.lexical > 0]
     cosines = [candidates[place].cosine for place in found]
     if all(cosine is None for cosine in cosines):

@@ -1,4 +1,4 @@
-"""What to know of the entry that holds in place of another: it may not be the one meant, or may have expired."""
+"""Notes on the entry that holds in place of another: it may not be the one meant, or may have expired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXPIRED = (
 async def offer_head(
     reader: Reader, context: Context, pair: models.SupersedeInput, error: ConflictError
 ) -> ConflictError:
-    """Return the error with the entry that holds now, for somebody to choose it instead."""
+    """Return the error with the entry that holds now added as a choice to replace instead."""
     head_id = str((error.details or {}).get("headId", ""))
     [head] = await reader.get_documents(models.get_collection(context.principal.org), [head_id])
     if head is None or head_id in (pair.old_id, pair.new_id) or READ_SCOPE not in context.principal.scopes:
@@ -37,7 +37,7 @@ async def offer_head(
 
 
 async def tell_expired(reader: Reader, new: Document, head_id: str, now: datetime) -> str | None:
-    """Return what to know where the entry at the end of a chain has expired: the new one, or what superseded that."""
+    """Return a note if the head of a chain has expired: the new entry, or what superseded it; else `None`."""
     [head] = [new] if new.id == head_id else await reader.get_documents(new.collection, [head_id])
     expiry = models.get_expiry(head) if head is not None else None
     return _EXPIRED.format(expiry) if expiry is not None and expiry <= now else None

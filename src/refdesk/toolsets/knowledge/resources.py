@@ -12,16 +12,16 @@ MOST_COMPLETIONS = 100
 """The protocol allows no more."""
 
 LOOKED_AT = 1000
-"""Ids are completed among so many of the newest entries."""
+"""Ids are completed from among this many of the newest entries."""
 
 _NOTHING = TextQuery(())
 _NEWEST_FIRST = (SortKey("created", descending=True), SortKey("id"))
 
 
 async def complete_id(context: Context, written: str) -> Completions:
-    """Return ids of the caller's current entries, newest first: by the id's beginning, or by a part of the title.
+    """Return ids of the caller's current entries, newest first, by the beginning of the id or by a part of the title.
 
-    An id's beginning is completed among the newest `LOOKED_AT` entries; nothing written completes to the newest.
+    The beginning of an id is completed from among the newest `LOOKED_AT` entries; an empty text yields the newest.
     """
     text = written.strip()
     ids = [id for id in await _find(context, None, LOOKED_AT) if id.startswith(text.lower())]
@@ -32,7 +32,7 @@ async def complete_id(context: Context, written: str) -> Completions:
 
 
 async def _find(context: Context, title: str | None, depth: int) -> list[str]:
-    """Return the newest current entries, or those of them whose title contains a text."""
+    """Return the ids of the newest current entries, or of the newest whose title contains a text."""
     base = context.knowledge_base
     found = await base.store.find(
         FindRequest(

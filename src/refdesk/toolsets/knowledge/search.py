@@ -1,6 +1,6 @@
-"""Searching knowledge entries: candidates are ranked, and a superseded entry leads to its replacement.
+"""Searches knowledge entries: candidates are ranked, and a superseded entry leads to its replacement.
 
-An entry that is superseded is never shown as current; when its wording matches, its chain's head takes its place.
+A superseded entry is never shown as current; if its wording matches, the head of its chain is shown in its place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.knowledge.models import KnowledgeResult, SearchInput
 
 DEPTH = 100
-"""How many entries of each list are fused at first; more when superseded ones leave the page short."""
+"""How many entries of each list are fused at first; more if superseded ones leave the page short."""
 
 GROWTH = 4
 
@@ -46,11 +46,11 @@ class Match:
     Attributes:
         id: The entry that is shown: the head of its chain, unless superseded ones are wanted.
         score: Fused, in (0, 1].
-        placed_by: The id of the entry that gave it its place: its own, or that of one which it superseded.
+        placed_by: The id of the entry that earned it its place: its own, or that of an entry it superseded.
         passage: Offsets of the best passage in the body (start, end in code points).
-        cosine: Of what gave it its place; `None` where that has no vector.
+        cosine: The cosine of the entry that earned it its place; `None` if that has no vector.
         matched_via: The id of the superseded entry whose wording matched.
-        strength: How well it matches by itself, see `matching.judge`.
+        strength: How well it matches by itself; see `matching.judge`.
     """
 
     id: str
@@ -64,18 +64,18 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Who gets which place.
+    """The entries to show, in order.
 
     Attributes:
-        ranked: Of each entry to show, best first: its id, its score, and the candidate that gave it its place.
-        own: The candidates that show themselves, by id.
+        ranked: For each entry to show, best first: its id, its score, and the candidate that earned it its place.
+        own: By id, the candidates that are shown themselves, not a replacement.
     """
 
     ranked: Sequence[tuple[str, float, Candidate]]
     own: Mapping[str, Candidate]
 
     def get_match(self, place: tuple[str, float, Candidate]) -> Match:
-        """Return the match of a place. Its own words explain it before an old entry's do."""
+        """Return the match of a place, explained by the entry's own words if they match, else by an old entry's."""
         head, score, found = place
         own = self.own.get(head)
         if own is not None and (own.id == found.id or is_in_words(own) or own.title_contains):
@@ -88,10 +88,10 @@ class Matches:
     """What was found.
 
     Attributes:
-        text: What was asked.
+        text: The query.
         best: The entries to show, best first, each with its document.
-        candidates: Every candidate for them.
-        trust: How much their vectors count (see `VectorQuery`).
+        candidates: All candidates they were chosen from.
+        trust: How much vectors count (see `VectorQuery`).
         semantic: Whether vectors took part, and if not, why.
     """
 
@@ -107,7 +107,7 @@ async def search(
 ) -> tuple[list[KnowledgeResult], SemanticStatus]:
     """Return the best entries of a collection, ties newest first, then by id, and whether vectors took part.
 
-    Where no words match and the model is being loaded, it is waited for.
+    If nothing is found while the model is still loading, wait for it and search again.
     """
     found = await find(base, collection, asked)
     if not found.best and found.semantic == "loading" and base.semantics is not None:
@@ -136,7 +136,7 @@ async def search(
 
 @tracing.spanned("search", toolset=TOOLSET_NAME)
 async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, period: Period = ALWAYS) -> Matches:
-    """Return the best entries of a collection that were created in a period, at most as many as requested."""
+    """Return the best entries of a collection that were created in a period, at most `asked.limit`."""
     text = parse_query(asked.query)
     vector, status = await base.embed_query(asked.query, collection.org)
     trust, scale = (vector.trust, vector.scale) if vector is not None else (1.0, None)
@@ -161,14 +161,14 @@ async def find(base: KnowledgeBase, collection: Collection, asked: SearchInput, 
 async def _is_unembedded(
     base: KnowledgeBase, collection: Collection, vector: VectorQuery, found: Found, *, is_narrow: bool
 ) -> bool:
-    """Return whether nothing that could have been found has a vector, though there is something."""
+    """Return whether there is something to find, but none of it has a vector yet."""
     if found.candidates or is_narrow:
         return bool(found.candidates) and all(each.cosine is None for each in found.candidates)
     return bool(await base.store.get_unembedded(collection, vector.model, 1))
 
 
 async def _get_statuses(base: KnowledgeBase, collection: Collection, matches: Sequence[Match]) -> list[EmbeddingStatus]:
-    """Return each entry's status; only of those is it asked whose own vector was not just compared."""
+    """Return each entry's status; the store is asked only about entries whose own vector was not just compared."""
     unknown = [match.id for match in matches if match.cosine is None or match.placed_by != match.id]
     asked = await base.get_embedding_statuses(collection, unknown) if unknown else []
     known = dict(zip(unknown, asked, strict=True))
@@ -178,7 +178,7 @@ async def _get_statuses(base: KnowledgeBase, collection: Collection, matches: Se
 def _judge(text: TextQuery, vector: VectorQuery | None, match: Match, entry: Document) -> Match:
     scale = vector.scale if vector is not None else None
     strength = matching.judge(text, entry.title, entry.body, match.cosine, scale, match.passage)
-    # `replace` would take three times as long, and each hit is judged.
+    # `replace` would take three times as long, and every hit is judged.
     placed = (match.id, match.score, match.placed_by, match.passage, match.cosine, match.matched_via)
     return Match(*placed, strength)
 
@@ -221,7 +221,7 @@ def _get_filter(asked: SearchInput, period: Period, now: datetime) -> Filter:
 async def _name_heads(
     base: KnowledgeBase, collection: Collection, asked: SearchInput, ranked: Sequence[tuple[Candidate, float]]
 ) -> Sequence[tuple[Candidate, float]]:
-    """Let each superseded candidate name what heads its chain now, which it need not know itself."""
+    """Set the head of each superseded candidate to the present head of its chain, which it may not know itself."""
     if asked.include_superseded:
         return ranked
     noted = {candidate.id: candidate.head_id for candidate, _ in ranked if candidate.head_id is not None}
@@ -238,7 +238,7 @@ async def _resolve(
     wanted: Filter,
     ranked: Sequence[tuple[Candidate, float]],
 ) -> _Places:
-    """Put the head of its chain in the place of each superseded entry, each head once, at its best place."""
+    """Replace each superseded entry by the head of its chain; each head appears once, at its best place."""
     if asked.include_superseded or not any(candidate.head_id for candidate, _ in ranked):
         shown = {candidate.id: candidate for candidate, _ in ranked}
         return _Places([(candidate.id, score, candidate) for candidate, score in ranked], shown)
@@ -255,7 +255,7 @@ async def _resolve(
 async def _find_passing_heads(
     base: KnowledgeBase, collection: Collection, wanted: Filter, ranked: Sequence[tuple[Candidate, float]]
 ) -> list[str]:
-    """Return the heads of superseded candidates that are no candidates themselves, as far as they are wanted."""
+    """Return the heads of superseded candidates that are not candidates themselves but pass the filter."""
     found = {candidate.id for candidate, _ in ranked}
     heads = {candidate.head_id: None for candidate, _ in ranked if candidate.head_id not in found}
     ids = tuple(head for head in heads if head is not None)
@@ -275,8 +275,8 @@ async def _read(
     found: Found,
     judge: Callable[[Match, Document], Match],
 ) -> list[tuple[Match, Document]]:
-    """Return the first `asked.limit` matches that are good enough with their documents, without those that changed and
-    pass no more."""
+    """Return the first `asked.limit` matches that are good enough, with their documents, without those that have
+    changed meanwhile and no longer pass the filter."""
     shown: list[tuple[Match, Document]] = []
     waiting = [place for place in places.ranked if place[1] >= asked.min_score]
     while waiting and len(shown) < asked.limit:
@@ -290,7 +290,7 @@ async def _read(
 
 
 def _is_good_enough(match: Match, asked: SearchInput) -> bool:
-    """Return whether whoever wants a least score would want this: the first hit has a high one whatever it is about."""
+    """Return whether a match is more than weak, if a minimum score was asked for: the first hit scores high anyway."""
     return asked.min_score == 0.0 or matching.name(match.strength) != "weak"
 
 

@@ -1,4 +1,4 @@
-"""What can be set about knowledge."""
+"""The settings of knowledge."""
 
 from __future__ import annotations
 

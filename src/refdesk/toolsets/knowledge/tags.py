@@ -18,8 +18,8 @@ def normalise_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags in lower-case kebab form, in the order given, each once.
 
     Raises:
-        ValueError: One is empty or holds something else than letters, digits and single hyphens, or there are more
-            than `MOST_TAGS`.
+        ValueError: One is empty or holds anything but letters, digits and single hyphens, or there are more than
+            `MOST_TAGS`.
     """
     normal = tuple(dict.fromkeys(_normalise(tag) for tag in tags))
     if len(normal) > MOST_TAGS:
@@ -40,7 +40,7 @@ def _normalise(tag: str) -> str:
 
 @cache
 def _get_patterns() -> tuple[regex.Pattern[str], regex.Pattern[str]]:
-    """Return the patterns of the separators in a tag as it is written, and of a tag in its form."""
+    """Return the patterns of the separators in a tag as written, and of a tag in its normal form."""
     import regex  # not at the start
 
     return regex.compile(r"[\s_]+"), regex.compile(r"[\p{L}\p{M}\p{N}]+(-[\p{L}\p{M}\p{N}]+)*")

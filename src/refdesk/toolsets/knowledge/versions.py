@@ -1,6 +1,6 @@
-"""Which entry an edit made a new version of: restoring one of its versions takes the others out of the way.
+"""Tracks the versions that edits made of an entry: restoring one version takes the others out of the way.
 
-An edit is not a correction by another entry: what it was made of and what it made are one entry, of which one version
+An edit is not a correction by another entry: the old and the new version are one entry, and only one of its versions
 holds.
 """
 
@@ -20,12 +20,12 @@ EDIT_OF = "edit_of"
 
 
 def mark(new: Document, old: Document) -> Document:
-    """Return a new version that says which one it was made of."""
+    """Return the new version with a note of which one it was made from."""
     return replace(new, data={**new.data, EDIT_OF: old.id})
 
 
 async def withdraw_later(transaction: Transaction, document: Document) -> Document | None:
-    """Withdraw the version that holds in place of a superseded one; return it, or `None` where another entry holds."""
+    """Withdraw the version that holds in place of a superseded one and return it; `None` if no version does."""
     held = document
     while (id := supersession.get_successor_id(held)) is not None:
         [later] = await transaction.get_documents(document.collection, [id])
@@ -40,7 +40,7 @@ async def withdraw_later(transaction: Transaction, document: Document) -> Docume
 
 
 async def find_earlier(reader: Reader, document: Document) -> tuple[Document, Document] | None:
-    """Return which of the versions before this one holds, and the one after it; `None` where none holds."""
+    """Return the earlier version that holds, and the version after it; `None` if none holds."""
     later = document
     while (id := later.data.get(EDIT_OF)) is not None:
         [earlier] = await reader.get_documents(document.collection, [str(id)])

@@ -1,9 +1,9 @@
 """A folder of basic-memory: Markdown notes whose lists hold observations and whose wiki links are relations.
 
-A note becomes an entry, its text whole, with observations and relations left in place. Its tags are those of the
-front matter and of its observations, and its type unless that is `note`. Every wiki link outside of code becomes a link
-`references`, and the text keeps what sort of relation it is. A date without an offset is taken as UTC; without one, the
-file's counts.
+A note becomes an entry with its whole text, observations and relations left in place. Its tags are those of the front
+matter and of its observations, plus its type unless that is `note`. Every wiki link outside of code becomes a
+`references` link; the type of the relation is kept in the text only. A date without an offset is taken as UTC; if there
+is no date, the file's is used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Note:
 
     @property
     def stem(self) -> str:
-        """The file's path without its ending."""
+        """The file's path without its extension."""
         return self.file.path[: -len(".md")]
 
     @property
@@ -55,7 +55,7 @@ class _Note:
         return self.get_text("permalink") or self.stem
 
     def get_text(self, name: str) -> str:
-        """Return a field as text, empty where it is missing or no scalar."""
+        """Return a field as text; empty if it is missing or not a scalar."""
         value = self.matter.values.get(name)
         return str(value).strip() if isinstance(value, str | int) else ""
 
@@ -74,7 +74,7 @@ def read(files: Iterable[NamedText], intake: Intake) -> None:
 
 
 class _Index:
-    """Finds the notes a wiki link may mean: by permalink, then title, path, file name; case does not count."""
+    """Finds the notes a wiki link may mean: by permalink, then title, path and file name, ignoring case."""
 
     def __init__(self, notes: Iterable[_Note], format: str) -> None:
         self._ranks: tuple[defaultdict[str, set[str]], ...] = tuple(defaultdict(set) for _ in range(4))
@@ -84,7 +84,7 @@ class _Index:
                 rank[name.casefold()].add(make_id(format, note.origin_id))
 
     def find(self, target: str) -> set[str]:
-        """Return the ids of the notes that a link may mean: one is sure, several are not."""
+        """Return the ids of the notes that a link may mean; if there are several, the link is ambiguous."""
         name = target.casefold().removeprefix("memory://")
         names = (name, name.removesuffix(".md"))
         return next((rank[each] for each in names for rank in self._ranks if each and each in rank), set[str]())
@@ -127,7 +127,7 @@ def _list_tags(note: _Note, intake: Intake) -> list[str]:
 
 
 def _read_tags(note: _Note, intake: Intake) -> list[str]:
-    """Return the tags of the front matter: a list, or text with commas."""
+    """Return the tags of the front matter, which may be a list or a comma-separated text."""
     value = note.matter.values.get("tags") or ()
     if isinstance(value, str | int):
         value = str(value).split(",")
@@ -142,7 +142,7 @@ def _list_targets(note: _Note, index: _Index, intake: Intake) -> list[str]:
     links = (str(link) for line in _list_prose(note.body) for link in _WIKI_LINK.findall(line))
     targets: list[str] = []
     for link in dict.fromkeys(links):
-        # What follows a bar is how the link is shown, what follows a hash a heading in its target.
+        # After a bar comes the text that is shown for the link, after a hash a heading in its target.
         found = index.find(link.partition("|")[0].partition("#")[0].strip())
         if len(found) == 1:
             targets += found

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def list_outer_ids(entries: Sequence[PlacedEntry]) -> list[str]:
-    """Return the ids of entries that these point to and that are not among them, each once."""
+    """Return the ids of entries that these point to but that are not among them, each once."""
     own = {placed.entry.id for placed in entries}
     pointed = (id for placed in entries for id in _list_targets(placed.entry))
     return [id for id in dict.fromkeys(pointed) if id not in own]
 
 
 def keep_sound(intake: Intake, stored: Iterable[str]) -> list[PlacedEntry]:
-    """Return the entries whose edges hold, heads before what they superseded, else in the order they were met.
+    """Return the entries whose edges are valid, heads before what they superseded, otherwise in the order read.
 
-    What is dropped is noted: the members of a circle, and whatever points to something that is neither kept nor stored.
+    Dropped entries are noted: the members of a cycle, and any that point to an entry neither kept nor stored.
 
     Args:
         stored: Ids of entries that the store holds.
@@ -45,7 +45,7 @@ def _list_targets(entry: Entry) -> list[str]:
 
 
 def _list_circular(entries: Mapping[str, PlacedEntry], known: frozenset[str]) -> list[str]:
-    """Return the ids on circles. An edge out of a stored entry is the store's, so only new ones can close one."""
+    """Return the ids on cycles. The store's edges count for stored entries, so only new ones can close a cycle."""
     done, circular = set[str](), list[str]()
     for start in entries:
         path: dict[str, None] = {}
@@ -61,7 +61,7 @@ def _list_circular(entries: Mapping[str, PlacedEntry], known: frozenset[str]) ->
 
 
 def _spread(entries: Mapping[str, PlacedEntry], known: frozenset[str], reasons: dict[str, str]) -> None:
-    """Add to the reasons every entry that points to nowhere, and then those that point to it, and so on."""
+    """Add to the reasons every entry that points to nothing, then the entries that point to it, and so on."""
     pointing: defaultdict[str, list[str]] = defaultdict(list)
     for id, placed in entries.items():
         for target in _list_targets(placed.entry):
@@ -78,7 +78,7 @@ def _spread(entries: Mapping[str, PlacedEntry], known: frozenset[str], reasons: 
 
 
 def _sort_heads_first(placed: Sequence[PlacedEntry], known: frozenset[str]) -> list[PlacedEntry]:
-    """Return the entries by how many new ones have to land before each. What is stored waits for nothing."""
+    """Return the entries sorted by how many new ones must land before each; stored entries wait for none."""
     successors = {each.entry.id: each.entry.superseded_by for each in placed if each.entry.id not in known}
     depths: dict[str, int] = {}
     for id in successors:

@@ -31,7 +31,7 @@ class EntryLink:
     """A link of an entry, other than an edge of its chain.
 
     Attributes:
-        other: What it links to, or, if `is_incoming`, what links to the entry.
+        other: What the entry links to or, if `is_incoming`, what links to the entry.
     """
 
     kind: str
@@ -46,12 +46,14 @@ class Entry:
 
     Attributes:
         superseded_by: The id of the entry that directly replaced it.
-        superseded_at: When; there exactly when `superseded_by` is.
-        links: Those to other entries, and those from and to anything else, oldest first.
-        data: What else the store keeps with it.
-        assumed: Names of fields that its source does not have. They count when it is added, not when it is compared.
-        needs_links: Whether it is invalid when an entry it links to is nowhere; otherwise it goes without the link.
-        erased_at: When it was erased: then it is but its place in a chain, without a word; `None` for any other.
+        superseded_at: When that happened; set exactly if `superseded_by` is.
+        links: Links to other entries, and links from and to anything else, oldest first.
+        data: Whatever else the store keeps with it.
+        assumed: Names of fields that its source lacks. Their values are used when the entry is added, but ignored when
+            it is compared with a stored one.
+        needs_links: Whether the entry is invalid if one that it links to cannot be found; otherwise only the link is
+            dropped.
+        erased_at: When it was erased; `None` if it was not. An erased entry has no text, only its place in a chain.
     """
 
     id: str
@@ -100,7 +102,7 @@ def to_entry(document: Document, links: Sequence[Link]) -> Entry:
 
 
 def make_gap(id: str, erased_at: datetime, superseded_by: str | None, superseded_at: datetime | None) -> Entry:
-    """Return what is left of an entry that was erased."""
+    """Return what remains of an erased entry."""
     return Entry(
         id=id,
         title="",
@@ -139,7 +141,7 @@ def to_document(entry: Entry, org: str) -> Document:
 
 
 def to_links(entry: Entry, org: str) -> list[Link]:
-    """Return the entry's links as they are stored, without the edge of its chain."""
+    """Return the entry's links as the store holds them, without the edge of its chain."""
     own = refer(entry.id)
     pairs = [(link, (link.other, own) if link.is_incoming else (own, link.other)) for link in entry.links]
     return [Link(org, source, link.kind, target, link.created_at) for link, (source, target) in pairs]
@@ -151,7 +153,7 @@ def list_linked_entries(entry: Entry) -> list[str]:
 
 
 def find_differences(entry: Entry, stored: Entry) -> list[str]:
-    """Return the names of the fields in which the two differ, as far as the source of `entry` has them."""
+    """Return the names of the fields in which the two differ, ignoring those that the source of `entry` lacks."""
     ignored = _NOT_COMPARED | entry.assumed
     names = [each.name for each in fields(entry) if each.name not in ignored]
     return [name for name in names if getattr(entry, name) != getattr(stored, name)]
@@ -161,7 +163,7 @@ def check(entry: Entry) -> Entry:
     """Return the entry, its tags normalised.
 
     Raises:
-        RefusedError: It breaks a rule that storing it would have kept.
+        RefusedError: It breaks a rule that `store_knowledge` would have enforced.
     """
     try:
         models.GetInput.model_validate({"id": entry.id})
@@ -234,7 +236,7 @@ def _list_own_links(document: Document, links: Sequence[Link]) -> list[EntryLink
     for link in links:
         other = link.target if link.source == own else link.source
         is_incoming = link.source != own
-        # An edge between two entries belongs to the one it starts from, and a chain's edge to the entry it retires.
+        # A link between two entries belongs to the one it starts from, but a chain's edge to the superseded entry.
         is_elsewhere = other.toolset == TOOLSET_NAME and (is_incoming or link.kind == supersession.SUPERSEDES)
         if not is_elsewhere:
             listed.append(EntryLink(link.kind, other, is_incoming, link.created_at))

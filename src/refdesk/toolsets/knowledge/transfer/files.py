@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 16 * 1024 * 1024
 LARGEST_FILE = 256 * 1024 * 1024
-"""Of a format that is one JSON text; the others are read piece by piece."""
+"""The largest file, in bytes, of a format that is a single JSON text; other formats are read piece by piece."""
 
 DEEPEST_FOLDER = 32
 
@@ -44,18 +44,18 @@ _SUFFIX = ".md"
 async def export_entries(
     base: KnowledgeBase, org: str, target: Path | TextIO, format: ExportFormat, progress: Progress | None = None
 ) -> ExportReport:
-    """Write every entry of an org, in every state, as one transaction sees them; not the versions before the present.
+    """Write every entry of an org, in every state, as one transaction sees them, without their version histories.
 
-    A file is complete once it has its name, and then replaces one that was there; so is a folder, which must not be
-    there yet, or be empty. Nothing is left behind on failure. The same entries always make the same bytes.
+    A file or folder gets its name only once it is complete. A file replaces one that was there; a folder must not exist
+    yet or be empty. Nothing is left behind on failure. The same entries always yield the same bytes.
 
     Args:
-        target: The file (`jsonl`) or folder (`markdown`); or a stream, for `jsonl`, which is written after the store
-            was read and neither flushed nor closed.
+        target: The file (`jsonl`) or folder (`markdown`); for `jsonl` also a stream, which is written after the store
+            has been read, and is neither flushed nor closed.
         progress: Called while the store is read.
 
     Raises:
-        InvalidInputError: The target is of the wrong sort, or a folder that is not empty.
+        InvalidInputError: The target is of the wrong kind, or a folder that is not empty.
         OperatorError: It cannot be written.
         StoreError: The store failed; nothing was written.
     """
@@ -85,18 +85,19 @@ async def import_entries(
 ) -> ImportReport:
     """Add the entries of a file or folder to an org, and report what was added and what was not, and why.
 
-    Entries keep their ids, authors, dates, chains and links, and count in the quota. Importing twice adds nothing. What
-    is stored is never changed: other content under a stored id is a conflict. Nothing follows symbolic links.
+    Entries keep their ids, authors, dates, chains and links, and count towards the quota. Importing twice adds nothing.
+    Stored entries are never changed: different content under a stored id is a conflict. Symbolic links are not
+    followed.
 
     Args:
-        author: Of entries whose source names none.
+        author: The author of entries whose source names none.
         source: A folder for `markdown` and `basic-memory`, else a file.
         dry_run: Only report what would be done.
         progress: Called after each transaction.
 
     Raises:
-        InvalidInputError: The source is not there, of the wrong sort or of another format; nothing was imported.
-        TooLargeError: It is larger than is read; nothing was imported.
+        InvalidInputError: The source is missing, of the wrong kind or of another format; nothing was imported.
+        TooLargeError: It is larger than the limit; nothing was imported.
         OperatorError: It cannot be read; nothing was imported.
         StoreError: The store failed; importing again adds what is missing.
     """
@@ -147,7 +148,7 @@ def _write_folder(target: Path, entries: Sequence[Entry]) -> None:
         for entry in entries:
             with (partial / markdown.name_file(entry)).open("xb") as file:
                 file.write(markdown.write(entry).encode())
-        # The first file that is made durable takes many others with it, so this is faster than one after the other.
+        # Flushing the first file makes many others durable too, so this is faster than flushing each as it is written.
         for path in partial.iterdir():
             with path.open("rb+") as file:
                 _flush(file)
@@ -172,7 +173,7 @@ def _flush(file: IO[bytes]) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    # Where a folder cannot be opened, its entries are made durable by the file system alone.
+    # Where a folder cannot be opened, making its entries durable is left to the file system.
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -200,7 +201,7 @@ def _read(source: Path, intake: Intake) -> None:
 
 @contextmanager
 def _explained(verb: str) -> Generator[None]:
-    """Translate errors of the operating system to refdesk's, which name no path."""
+    """Translate errors of the operating system into refdesk's, which name no path."""
     try:
         yield
     except UnicodeEncodeError:
@@ -242,7 +243,7 @@ def _read_lines(path: Path) -> Iterator[Line]:
 
 
 def _read_folder(folder: Path, intake: Intake) -> Iterator[NamedText]:
-    """Yield the Markdown files of a folder and its folders, by path, and note what else is there."""
+    """Yield the Markdown files of a folder and its subfolders, by path, and note whatever else is there."""
     if not folder.is_dir():
         is_there = folder.exists()
         raise InvalidInputError(
@@ -298,7 +299,7 @@ def _read_named(path: Path, name: str, intake: Intake) -> NamedText | None:
 
 
 def _open_named(path: Path, name: str) -> NamedText:
-    # Between listing and opening, a file may have become a link or a pipe: neither is followed nor waited for.
+    # Since the listing, the file may have become a link or a pipe: do not follow the one or wait for the other.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())

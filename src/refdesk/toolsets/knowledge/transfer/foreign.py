@@ -1,4 +1,4 @@
-"""What the importers of other memory systems share: the way from a foreign record to an entry."""
+"""What the importers of other memory systems share: turning a foreign record into an entry."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFERENCES = "references"
 LONGEST_TITLE = 200
 LONGEST_BODY = 32_000
 LARGEST_ORIGIN = 16 * 1024
-"""Characters of JSON of what has no place in an entry and is kept beside it."""
+"""At most this many characters of JSON are kept beside an entry, of fields that have no place in it."""
 
 _NAMESPACE = UUID("5d0a6c1e-6f0b-5b8e-9a55-0c6d3c6f9d41")
 _ROOM_FOR_PART_NUMBER = 16
@@ -37,11 +37,11 @@ class ForeignRecord:
     """A record of another system.
 
     Attributes:
-        origin_id: What it is called there, for good: it decides the entry's id.
-        created_at: `None` where it is unknown; so are `modified_at` and `author`.
+        origin_id: Its permanent name in that system; it determines the entry's id.
+        created_at: `None` if unknown, as with `modified_at` and `author`.
         targets: Ids of entries it references.
-        fields: Everything else it says; kept beside the entry.
-        fallback_at: The date where none is given.
+        fields: Everything else in it; kept beside the entry.
+        fallback_at: The date to use if the record has none.
     """
 
     place: str
@@ -59,12 +59,12 @@ class ForeignRecord:
 
 
 def make_id(format: str, origin_id: str) -> str:
-    """Return the id of an entry made from a foreign record: the same for the same record, always (UUID, version 5)."""
+    """Return the id of the entry for a foreign record: always the same for the same record (UUID, version 5)."""
     return str(uuid5(_NAMESPACE, f"{format}:{origin_id}"))
 
 
 def take_in(intake: Intake, record: ForeignRecord) -> None:
-    """Take in the entry of a record, or, where its body is too long for one, several; or note why not."""
+    """Take in the entry of a record, or several if its body is too long for one; or note why it was not taken."""
     try:
         entry = _make_entry(intake, record)
         pieces = split_text(_get_body(record))
@@ -78,7 +78,7 @@ def take_in(intake: Intake, record: ForeignRecord) -> None:
 
 
 def shorten(text: str, longest: int = LONGEST_TITLE) -> str:
-    """Return the text on one line, cut after a word where it is too long."""
+    """Return the text on one line, cut after a word if it is too long."""
     line = " ".join(text.split())
     if len(line) <= longest:
         return line
@@ -87,10 +87,10 @@ def shorten(text: str, longest: int = LONGEST_TITLE) -> str:
 
 
 def split_text(text: str, longest: int = LONGEST_BODY) -> list[str]:
-    """Return the text in pieces of at most `longest` characters that together are the text, but for blank ones.
+    """Return the text in pieces of at most `longest` characters that together make up the text, without blank ones.
 
-    It is cut before a heading, after a paragraph, a line, a sentence or a word, the first of these that leaves no piece
-    shorter than half.
+    It is cut before a heading, else after a paragraph, a line, a sentence or a word: at the first of these that leaves
+    a piece of at least half that length.
     """
     pieces: list[str] = []
     start = 0
@@ -103,7 +103,7 @@ def split_text(text: str, longest: int = LONGEST_BODY) -> list[str]:
 
 
 def list_tags(intake: Intake, place: str, raw: Iterable[str]) -> list[str]:
-    """Return tags in their normal form, at most `MOST_TAGS`; what is changed or left out is noted."""
+    """Return tags in their normal form, at most `MOST_TAGS`; note those that are left out."""
     tags: dict[str, None] = {}
     for tag in raw:
         normal = _normalise(tag)
@@ -117,7 +117,7 @@ def list_tags(intake: Intake, place: str, raw: Iterable[str]) -> list[str]:
 
 
 def read_date(intake: Intake, place: str, fields: Mapping[str, JsonValue], name: str) -> datetime | None:
-    """Return a date of the record, one without an offset taken as UTC; what is none is noted."""
+    """Return a date of the record, taken as UTC if it has no offset; note a value that is no date."""
     value = fields.get(name)
     if value is None:
         return None
@@ -166,7 +166,7 @@ def _make_part(entry: Entry, body: str, number: int, count: int) -> Entry:
 
 
 def _get_body(record: ForeignRecord) -> str:
-    """Return the body, preceded by a title that is too long for one; the title alone where there is no body."""
+    """Return the body, preceded by the title if that is too long for one; the title alone if there is no body."""
     if not visible.is_seen(record.body):
         return record.title
     is_short = len(" ".join(record.title.split())) <= LONGEST_TITLE

@@ -1,4 +1,4 @@
-"""Collects what an import file holds: entries, each once and with its location, and what was rejected."""
+"""Collects what an import file holds: entries, each once and with its location, and whatever was rejected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PlacedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file, numbered from 1, without its line feed; `data` is cut where it was longer than is read."""
+    """A line of a file, numbered from 1, without its line feed; `data` is cut if it was longer than the limit."""
 
     number: int
     data: bytes
@@ -32,7 +32,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """Its location, for people."""
+        """Its location, for people to read."""
         return f"line {self.number}"
 
 
@@ -41,9 +41,9 @@ class NamedText:
     """A file of a folder.
 
     Attributes:
-        path: Within the folder, with slashes.
-        data: What it holds; cut where it was longer than is read.
-        written_at: When it was last written, where the system knows a date.
+        path: Its path within the folder, with slashes.
+        data: Its content, cut if it was longer than the limit.
+        written_at: When it was last written, if the system knows.
     """
 
     path: str
@@ -54,10 +54,10 @@ class NamedText:
 
 @dataclass(slots=True)
 class Intake:
-    """What is read is put in here.
+    """Everything that was read from an import's source.
 
     Attributes:
-        author: Of entries whose source names none.
+        author: The author of entries whose source names none.
         now: The date of entries whose source has none.
     """
 
@@ -69,11 +69,11 @@ class Intake:
 
     @property
     def entries(self) -> list[PlacedEntry]:
-        """The entries, in the order they were met."""
+        """The entries, in the order they were read."""
         return list(self._entries.values())
 
     def add(self, entry: Entry, place: str) -> bool:
-        """Take an entry in, unless its id is in already; return whether it was taken."""
+        """Take an entry in unless one with its id was taken already; return whether it was taken."""
         first = self._entries.setdefault(entry.id, PlacedEntry(place, entry))
         if first.place == place:
             return True
@@ -84,9 +84,9 @@ class Intake:
         return False
 
     def refuse(self, place: str, reason: str) -> None:
-        """Note a record that is no entry; `reason` is a clause without a full stop."""
+        """Note a record that is not a valid entry; `reason` is a clause without a full stop."""
         self.tally.note("invalid", place, f"{reason}.")
 
     def leave_out(self, place: str, reason: str) -> None:
-        """Note what has no place in an entry; `reason` is a clause without a full stop."""
+        """Note a part that has no place in an entry; `reason` is a clause without a full stop."""
         self.tally.note("left_out", place, f"{reason}.")

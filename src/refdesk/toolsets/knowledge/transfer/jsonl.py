@@ -1,4 +1,4 @@
-"""JSON lines: a header, then one entry a line, by the time it was made, then by id; in UTF-8."""
+"""JSON lines in UTF-8: a header, then one entry per line, by time of creation, then by id."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(lines: Iterable[Line], intake: Intake) -> None:
     """Take in every entry of an export.
 
     Raises:
-        InvalidInputError: It does not begin with the header of a version that is known.
+        InvalidInputError: It does not begin with the header of a known version.
     """
     header: int | None = None
     met = 0
@@ -58,7 +58,7 @@ def read_line(line: Line) -> JsonObject:
     """Return the object on a line.
 
     Raises:
-        RefusedError: It is none, or too long.
+        RefusedError: The line holds no object, or is too long.
     """
     if line.is_cut:
         raise RefusedError("is longer than is read")

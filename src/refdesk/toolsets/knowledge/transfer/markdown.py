@@ -1,4 +1,4 @@
-"""Markdown with front matter: one file an entry, the body verbatim to its last character."""
+"""Markdown with front matter: one file per entry, the body verbatim to its last character."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FORMAT = f"{FORMAT}/{VERSION}"
 
 
 def name_file(entry: Entry) -> str:
-    """Return the name of an entry's file: its id, then words of its title; never longer than 255 bytes."""
+    """Return the name of an entry's file: its id, then words of its title; never more than 255 bytes."""
     words = slug(entry.title)
     return f"{slug(entry.id)}{f'-{words}' if words else ''}.md"
 
 
 def slug(text: str) -> str:
-    """Return the words of a text in lower case, joined by hyphens, whole words while they fit; may be empty."""
+    """Return the words of a text in lower case, joined by hyphens, as many whole words as fit; may be empty."""
     words = _NO_WORD.sub("-", text.lower()).strip("-")[: LONGEST_SLUG + 1]
     if len(words) > LONGEST_SLUG:
         words = words.rpartition("-")[0] or words[:LONGEST_SLUG]

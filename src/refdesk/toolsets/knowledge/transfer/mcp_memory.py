@@ -1,7 +1,7 @@
-"""The file of the MCP reference memory server: one entity or relation a line, in JSON.
+"""The file of the MCP reference memory server: one entity or relation per line, in JSON.
 
-An entity becomes an entry: its name is the title, its type a tag, its observations the body, a list item each, and the
-relations that start at it follow, so that their types stay readable. A relation becomes a link `references`, too.
+An entity becomes an entry: its name is the title and its type a tag. The body lists its observations, then the
+relations that start at it, so that their types stay readable. Each relation also becomes a `references` link.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What mem0's `get_all` returns, as JSON: a list of memories, or an object with them under `results`.
 
-A memory becomes an entry: its text is the body and the beginning of it the title, its categories are tags, the agent it
-belongs to is the author. A memory is valid through the day of its `expiration_date`, so the entry expires on the next.
+A memory becomes an entry: its text is the body, the beginning of the text is the title, its categories are the tags,
+and the agent it belongs to is the author. A memory is valid through the day of its `expiration_date`, so the entry
+expires on the next day.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def read(data: bytes, intake: Intake) -> None:
     """Take in every memory.
 
     Raises:
-        InvalidInputError: It is no JSON, or holds no list of memories.
+        InvalidInputError: It is not JSON, or holds no list of memories.
     """
     for number, item in enumerate(_list_memories(data, intake)):
         place = f"memory {number + 1}"

@@ -1,6 +1,6 @@
 """Plans an import entry by entry against what is stored; the dry run and the import share the plan.
 
-Heads of chains are judged first, so an entry never lands before what superseded it. What is stored is never changed.
+Heads of chains are judged first, so an entry never lands before what superseded it. Stored entries are never changed.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ MOST_IN_A_TRANSACTION = 200
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be imported into an org: entries whose edges hold, heads first, and what reading them had to say."""
+    """What is to be imported into an org: entries whose edges are valid, heads first, and the intake they come from."""
 
     intake: Intake
     org: str
     entries: Sequence[PlacedEntry]
     report: ImportReport
-    """What applying it now would do."""
+    """What applying the plan now would do."""
 
 
 async def plan_import(base: KnowledgeBase, org: str, intake: Intake) -> Plan:
-    """Return the plan of importing what was read. Nothing is written."""
+    """Return the plan for importing what was read. Nothing is written."""
     collection = models.get_collection(org)
     ids = [*(placed.entry.id for placed in intake.entries), *edges.list_outer_ids(intake.entries)]
     stored = [
@@ -72,12 +72,12 @@ async def plan_import(base: KnowledgeBase, org: str, intake: Intake) -> Plan:
 async def apply_plan(base: KnowledgeBase, plan: Plan, progress: Progress | None = None) -> ImportReport:
     """Import what was planned and return what was done.
 
-    Each transaction takes at most `MOST_IN_A_TRANSACTION` entries, each whole; a link waits for the transaction that
-    brings its other end. Everything is checked again, so what was stored since the plan was made is safe. Repeating it
+    Each transaction takes at most `MOST_IN_A_TRANSACTION` whole entries; a link waits for the transaction that brings
+    its other end. Everything is checked again, so entries stored since the plan was made are safe. Repeating the import
     after a failure adds what is missing.
 
     Raises:
-        StoreError: The store failed; transactions before that stay.
+        StoreError: The store failed; earlier transactions stay committed.
     """
     judge = _Judge(plan.org, plan.intake.tally.copy(), {placed.entry.id for placed in plan.entries})
     quota, done = _get_quota(base), 0
@@ -109,7 +109,7 @@ class _Writes:
 
 
 class _Allowance:
-    """How many more entries each author may keep; reads the usage once, and counts what is taken."""
+    """How many more entries each author may store; reads the usage once and counts what is taken."""
 
     def __init__(self, reader: Reader, quota: Quota, org: str) -> None:
         self._reader = reader
@@ -138,9 +138,9 @@ class _Allowance:
 
 
 class _Judge:
-    """Decides for each entry whether it is added, and counts.
+    """Decides for each entry whether it is added, and keeps count.
 
-    What it added is remembered as landed, with its head, so that a dry run sees what the store would hold by then.
+    Entries it added are remembered as landed, with their heads, so that a dry run sees what the store would then hold.
     """
 
     def __init__(self, org: str, tally: Tally, planned: set[str]) -> None:
@@ -151,7 +151,7 @@ class _Judge:
         self._waiting: list[tuple[str, Link]] = []
 
     def forget_landed(self) -> None:
-        """Trust the store alone for what earlier batches added: their heads may have moved since."""
+        """Rely on the store alone for what earlier batches added: the heads may have changed since."""
         self._landed.clear()
 
     async def judge(self, reader: Reader, batch: Sequence[PlacedEntry], allowance: _Allowance) -> _Writes:
@@ -190,7 +190,7 @@ class _Judge:
     async def _add(
         self, placed: PlacedEntry, heads: dict[str, str], allowance: _Allowance, writes: _Writes
     ) -> list[Link] | None:
-        """Return the links of an entry that was added, or `None`; `heads` knows the chains so far, and learns it."""
+        """Return the links of an entry that was added, else `None`; the entry's own head is added to `heads`."""
         entry = placed.entry
         head = entry.id if entry.superseded_by is None else heads.get(entry.superseded_by)
         if head is None:
@@ -212,7 +212,7 @@ class _Judge:
 
     async def _compare(self, reader: Reader, placed: PlacedEntry, document: Document) -> list[Link] | None:
         if placed.entry.erased_at is not None:
-            # An import only adds: what is there and was erased elsewhere stays as it is.
+            # An import only adds: an entry that was erased elsewhere but is stored here stays as it is.
             return None
         if is_erased(document):
             self.tally.note("conflict", placed.place, f"{placed.entry.id} was erased here, and stays so.")

@@ -70,10 +70,10 @@ def from_record(record: JsonObject, author: str) -> Entry:
     """Return the entry of a record.
 
     Args:
-        author: Of a record that names none.
+        author: The author if the record names none.
 
     Raises:
-        RefusedError: It is no valid entry.
+        RefusedError: It is not a valid entry.
     """
     if "erasedAt" in record:
         return _read_gap(record)

@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many entries are done and how many there are."""
 
 MOST_PROBLEMS = 1000
-"""So many are listed; the counts are exact beyond it."""
+"""At most this many are listed; the counts stay exact beyond that."""
 
 _LONGEST_QUOTE = 80
 
@@ -26,9 +26,9 @@ class Problem:
     """Why something was rejected.
 
     Attributes:
-        kind: `conflict`: the id is taken by other content, which stays. `invalid`: the record is no entry, or its chain
-            does not hold. `quota`: no more may be kept. `left_out`: a part of a record, or a file, that has no place
-            in an entry; the rest of it is taken over.
+        kind: `conflict`: the id is taken by different content, which stays. `invalid`: the record is not an entry, or
+            its chain is broken. `quota`: no more may be stored. `left_out`: a part of a record, or a file, that has no
+            place in an entry; the rest is imported.
         place: Its location: a line, an item, or a file and a line.
         message: The reason, in one sentence. Safe to print: what it quotes is short and holds no control character.
     """
@@ -48,8 +48,8 @@ class ExportReport:
     """What was written.
 
     Attributes:
-        entries: How many.
-        links: Task references and other links, without the edges of chains.
+        entries: How many entries.
+        links: How many task references and other links, without the edges of chains.
         superseded: How many of the entries are superseded.
         problems: Entries that the format cannot hold whole; empty unless the store holds something unknown to it.
     """
@@ -67,13 +67,13 @@ class ImportReport:
 
     Attributes:
         added: Entries that were not there.
-        unchanged: Entries that were there already, the same.
-        conflicts: Entries whose id is taken by other content; what is stored was left alone.
-        invalid: Records that are no valid entry, or whose chain does not hold.
+        unchanged: Entries that were there already with the same content.
+        conflicts: Entries whose id is taken by different content; the stored entry was left alone.
+        invalid: Records that are not valid entries, or whose chain is broken.
         over_quota: Entries that the quota had no room for.
         left_out: Parts of records, and files, that were not imported.
         links_added: Links that were not there, without the edges of chains.
-        problems: The first `MOST_PROBLEMS`, in the order they were met.
+        problems: The first `MOST_PROBLEMS` problems, in the order they were met.
     """
 
     format: ImportFormat
@@ -125,18 +125,18 @@ class Tally:
 
 
 def tell_exported(report: ExportReport, place: str) -> str:
-    """Return what was written where."""
+    """Return a message that says what was written where."""
     entries = say_count(report.entries, "entry", "entries")
     said = f"{entries} written to {place}: {report.superseded} superseded, {say_count(report.links, 'link')}."
     return "\n".join([said, *(problem.line for problem in report.problems)])
 
 
 def quote(text: str) -> str:
-    """Return foreign text for a message: short, in quotes, and without anything that steers a terminal."""
+    """Return foreign text fit for a message: short, quoted, and free of characters that control a terminal."""
     short = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
     return f'"{printable(short)}"'
 
 
 def printable(text: str) -> str:
-    """Return the text with every character that does not print written as its number."""
+    """Return the text with every unprintable character replaced by its number."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

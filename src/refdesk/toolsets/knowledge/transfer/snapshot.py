@@ -25,9 +25,9 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Entries by the time they were made, then by id, and those of them that are not held whole.
+    """Entries by time of creation, then by id, and problems with those that an `Entry` cannot hold whole.
 
-    What was erased is among them where a chain leads through it; see `Entry.erased_at`.
+    Erased entries are included if a chain leads through them; see `Entry.erased_at`.
     """
 
     entries: Sequence[Entry]
@@ -37,7 +37,7 @@ class Snapshot:
 async def take_snapshot(store: Store, org: str, progress: Progress | None = None) -> Snapshot:
     """Return every entry of an org as one transaction saw them, in every state.
 
-    Other writers wait while this reads, some tenth of a millisecond for each entry.
+    Other writers wait while this reads: about a tenth of a millisecond per entry.
     """
     collection = models.get_collection(org)
     read: list[tuple[Entry, Document]] = []
@@ -62,7 +62,7 @@ async def take_snapshot(store: Store, org: str, progress: Progress | None = None
 
 
 def _list_gaps(entries: Sequence[Entry], gaps: Mapping[str, Entry]) -> list[Entry]:
-    """Return what was erased and stands in a chain behind an entry: without it the chain would not lead on."""
+    """Return the erased entries that supersede an entry, directly or not: without them its chain would break off."""
     met: dict[str, Entry] = {}
     for entry in entries:
         at = entry.superseded_by
@@ -73,7 +73,7 @@ def _list_gaps(entries: Sequence[Entry], gaps: Mapping[str, Entry]) -> list[Entr
 
 
 async def _list_all(store: Store, collection: Collection) -> list[str]:
-    """Return the ids of a collection, of what was withdrawn too, which has no digest."""
+    """Return the ids of a collection, including withdrawn documents, which have no digest."""
     found, after = list[str](), None
     while entries := await store.list_documents(after, _PAGE):
         after = entries[-1]
@@ -82,8 +82,8 @@ async def _list_all(store: Store, collection: Collection) -> list[str]:
 
 
 def _check_whole(entry: Entry, document: Document) -> list[Problem]:
-    """Return a problem unless the document can be made again from the entry."""
-    # What was superseded by an earlier refdesk names the head of its chain at that time.
+    """Return a problem unless the document can be recreated from the entry."""
+    # A document superseded by an earlier refdesk names the head that its chain had then; ignore that.
     data = {name: value for name, value in document.data.items() if name != supersession.HEAD}
     if to_document(entry, document.collection.org).digest == replace(document, data=data).digest:
         return []
