@@ -1,4 +1,4 @@
-"""watches: tells agents what is new of what they asked to be told of."""
+"""watches: tells agents the news about what they asked to watch."""
 
 TOOLSET_NAME = "watches"
 DESCRIPTION = "What is new of what you asked to be told of."

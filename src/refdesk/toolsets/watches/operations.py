@@ -1,4 +1,4 @@
-"""The operations of watches: make, list and delete them, and read what they told."""
+"""The operations of watches: make, list, pause and delete them, and read the news they told."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WRITES = Effects(read_only=False, idempotent=True)
 
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
-    """Return the operations of watches on what these toolsets keep, and their news as a resource."""
+    """Return the operations for watches on what these toolsets keep, and the news as a resource."""
     scopes = find_reading_scopes(toolsets, live=False)
 
     async def create_watch(context: Context, asked: models.CreateInput) -> models.CreateOutput:
@@ -55,7 +55,7 @@ def make_rest(toolsets: Sequence[Toolset]) -> Rest:
 
 
 async def _create_watch(context: Context, scopes: ReadingScopes, asked: models.CreateInput) -> models.CreateOutput:
-    """Make a watch, unless the caller has the same already."""
+    """Make a watch, unless the caller already has the same one."""
     held, now = context.principal.scopes, context.knowledge_base.clock.now()
     toolsets, document = await _settle(context, scopes, asked)
     is_product, is_narrowed = asked.kind == "product", asked.kind in ("search", "product")
@@ -92,10 +92,10 @@ def _make_webhook(context: Context, url: str | None) -> watches.Webhook | None:
 async def _settle(
     context: Context, scopes: ReadingScopes, asked: models.CreateInput
 ) -> tuple[tuple[str, ...], Document | None]:
-    """Return where is looked, and the document that is watched, if it is one.
+    """Return the toolsets to look in, and the document to watch if it is a single one.
 
     Raises:
-        InvalidInputError: What narrows a search was given for something else, or names no toolset.
+        InvalidInputError: Arguments that narrow a search were given for something else, or name no toolset.
         PermissionDeniedError: The caller may not read what it names.
         NotFoundError: There is no such entry or skill.
     """
@@ -136,10 +136,10 @@ async def _find_ends(context: Context) -> dict[str, int]:
 
 
 async def _keep(context: Context, watch: watches.Watch, expires: datetime | None) -> tuple[watches.Watch, bool]:
-    """Return the watch that is kept, and whether it is new.
+    """Return the watch that is kept, either the given one or an equal one from before, and whether it is new.
 
     Raises:
-        QuotaExceededError: The agent may have no more.
+        QuotaExceededError: The agent may have no more watches.
     """
     most = get_options(context.knowledge_base).per_agent
     async with context.knowledge_base.store.transaction() as transaction:
@@ -163,7 +163,7 @@ async def _keep(context: Context, watch: watches.Watch, expires: datetime | None
 
 
 async def _read_bearing(context: Context, watch: watches.Watch) -> standing.Bearing | None:
-    """Return what bears on the subject already, which is no news."""
+    """Return what already bears on the subject, which is therefore no news."""
     if watch.kind not in ("entry", "skill"):
         return None
     [bearing] = await standing.read_bearings(context.of(watch.toolsets[0]).knowledge_base.store, watch.org, [watch])
@@ -187,7 +187,7 @@ async def _list_watches(context: Context, asked: models.ListInput) -> models.Lis
 
 
 async def _delete_watch(context: Context, asked: models.DeleteInput) -> models.DeleteOutput:
-    """Delete a watch of the caller's; its news stay."""
+    """Delete one of the caller's watches; its news stay."""
     async with context.knowledge_base.store.transaction() as transaction:
         await watches.count_change(transaction)
         watch = await reading.find_watch(transaction, context, asked.id)
@@ -196,7 +196,7 @@ async def _delete_watch(context: Context, asked: models.DeleteInput) -> models.D
 
 
 async def _pause_watch(context: Context, asked: models.PauseInput) -> models.PauseOutput:
-    """Have a watch of the caller's tell nothing, or tell again."""
+    """Pause one of the caller's watches, or let it tell news again."""
     async with context.knowledge_base.store.transaction() as transaction:
         await watches.count_change(transaction)
         watch = await reading.find_watch(transaction, context, asked.id)

@@ -1,4 +1,4 @@
-"""How the settings let watches behave."""
+"""How watches behave under the current settings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What handlers go by.
+    """The options that handlers follow.
 
     Attributes:
         per_agent: How many watches one agent may have; `None` for no limit.
-        private: Where webhooks may be although that is private.
+        private: Private hosts, addresses and networks that webhooks may be on nevertheless.
     """
 
     per_agent: int | None = 100
@@ -35,5 +35,5 @@ class Options:
 
 
 def get_options(base: KnowledgeBase) -> Options:
-    """Return those of a knowledge base; the usual ones where none are set."""
+    """Return the options of a knowledge base; the defaults if none are set."""
     return cast("Options", base.options.get(TOOLSET_NAME) or Options())

@@ -1,4 +1,4 @@
-"""What callers see of watches and news: their own, and of what those are about only what they may read now."""
+"""What callers see of watches and news: only their own, and only about what they may read now."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NO_SUCH_WATCH = "You have no such watch: use an id that list_watches returned."
 
 
 async def find_watch(reader: Reader, context: Context, id: str) -> watches.Watch:
-    """Return a watch of the caller's.
+    """Return one of the caller's watches.
 
     Raises:
-        NotFoundError: The caller has none with this id.
+        NotFoundError: The caller has no watch with this id.
     """
     record = await reader.get_metadata(watches.make_key(context.principal.org, id))
     watch = watches.read_watch(record) if record is not None else None
@@ -65,7 +65,7 @@ def _show_webhook(watch: watches.Watch, delivery: queueing.Delivery | None) -> m
 
 
 def describe_watch(watch: watches.Watch) -> dict[str, Any]:
-    """Return what callers see of a watch, by the names of the model's fields."""
+    """Return what callers see of a watch, keyed by the names of the model's fields."""
     return {
         "id": watch.id,
         "kind": watch.kind,
@@ -83,7 +83,7 @@ async def list_news(context: Context, scopes: ReadingScopes, asked: models.NewsI
     """Return what is new for the caller.
 
     Raises:
-        NotFoundError: Of a watch that the caller has not, and that has left no news.
+        NotFoundError: The caller does not have the watch asked for, and there is no news from it.
     """
     store, principal = context.knowledge_base.store, context.principal
     since = parse_time(asked.since, time.min) if asked.since is not None else None
@@ -116,7 +116,7 @@ def _is_asked(news: kept.News, asked: models.NewsInput, since: datetime | None) 
 
 
 async def show_news(context: Context, found: Sequence[kept.News]) -> list[models.News]:
-    """Return news as callers see them, with the titles as they are now; of what was erased none."""
+    """Return news as callers see them, with present titles, leaving out news about erased documents."""
     wanted = {(each.event.toolset, each.event.id) for each in found}
     main = context.knowledge_base.store
     stores = {"": main, **{toolset: context.of(toolset).knowledge_base.store for toolset, _ in wanted}}

@@ -1,4 +1,4 @@
-"""What can be set about watches."""
+"""The settings of watches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WatchesSettings(BaseModel):
     @classmethod
     def _check(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value:
-            from refdesk.watching.reaching import read_reach  # what asks over HTTP would slow every start
+            from refdesk.watching.reaching import read_reach  # importing the HTTP client would slow every start
 
             try:
                 read_reach(value)
