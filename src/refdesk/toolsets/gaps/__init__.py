@@ -1,4 +1,4 @@
-"""gaps: what was asked and nothing answers."""
+"""gaps: questions that were asked and that nothing answers."""
 
 TOOLSET_NAME = "gaps"
 DESCRIPTION = "Questions that nothing here answers."

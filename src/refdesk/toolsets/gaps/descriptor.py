@@ -1,4 +1,4 @@
-"""gaps, as what is outside its folder knows it."""
+"""The descriptor of gaps: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operations of gaps: list the questions that nothing answers, and say what becomes of one.
 
-A caller sees the askings of its org that were asked of toolsets it may read, all of them, and nothing of the others:
-not their wordings, nor who asked, nor how often.
+A caller sees an asking of its org only if it may read all the toolsets that were asked. Of other askings it sees
+nothing: not the wording, nor who asked, nor how often.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_SUCH_ANSWER = "There is no such thing to answer it: give `toolset` and `answ
 
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
-    """Return what lists the questions that these toolsets do not answer."""
+    """Return the operations and resources for questions that these toolsets do not answer."""
     scopes = find_reading_scopes(toolsets)
     needed = {scope for each in toolsets if each.name in scopes.by_toolset for scope in each.scopes}
     writing = frozenset(scope for scope in needed if scope.endswith(":write"))
@@ -120,7 +120,7 @@ def _describe_resource(name: str, description: str, reader: Callable[[Context], 
 
 
 def _leave_readable(context: Context, scopes: ReadingScopes, gap: records.Gap) -> records.Gap | None:
-    """Return what the caller may see of a gap, or `None` for nothing."""
+    """Return the part of a gap that the caller may see, or `None` if that is nothing."""
     held = context.principal.scopes
     seen = [one for one in gap.asked if all(scopes.may_read(held, toolset) for toolset in one.toolsets)]
     return gap.leave(seen) if seen else None
@@ -156,7 +156,7 @@ def _get_key(gap: records.Gap) -> Rank:
 
 
 def _tell(context: Context, scopes: ReadingScopes, gap: records.Gap, there: Mapping[str, Document]) -> records.Gap:
-    """Return a gap as it is for a caller: what it may not read, or is gone, answers nothing."""
+    """Return a gap as the caller sees it: open if its answer is gone or the caller may not read it."""
     answer = gap.became.answer
     toolset = answer.partition("/")[0]
     if gap.became.state == "answered" and not (scopes.may_read(context.principal.scopes, toolset) and answer in there):
@@ -173,7 +173,7 @@ def _is_asked(context: Context, gap: records.Gap, asked: ListInput) -> bool:
 
 
 async def _read_items(context: Context, scopes: ReadingScopes, gaps: Sequence[records.Gap]) -> dict[str, Document]:
-    """Return what gaps name that is there, by `toolset/id`, of what the caller may read."""
+    """Return the documents named in gaps that exist and that the caller may read, by `toolset/id`."""
     named = {gap.became.answer for gap in gaps} | {one.best for gap in gaps for one in gap.asked}
     by_toolset: dict[str, list[str]] = {}
     for item in sorted(named - {""}):
@@ -264,11 +264,11 @@ async def _judge_gap(context: Context, scopes: ReadingScopes, asked: JudgeInput)
 
 
 async def _find_answer(context: Context, scopes: ReadingScopes, asked: JudgeInput) -> str:
-    """Return what is said to answer a gap, as `toolset/id`; empty where nothing has to be.
+    """Return what the caller says answers a gap, as `toolset/id`; empty if the verdict takes no answer.
 
     Raises:
-        InvalidInputError: An answer is missing, or given where there is none.
-        NotFoundError: The caller can read no such thing.
+        InvalidInputError: The answer is missing, or given with a verdict that takes none.
+        NotFoundError: The caller can read no such document.
     """
     if asked.verdict != "answer":
         if asked.answer_id is not None:

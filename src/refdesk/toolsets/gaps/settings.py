@@ -1,4 +1,4 @@
-"""What can be set about gaps."""
+"""The settings of gaps."""
 
 from __future__ import annotations
 
