@@ -3,4 +3,4 @@
 TOOLSET_NAME = "impact"
 DESCRIPTION = "What announcements make wrong of what is written here."
 SCOPES = frozenset(("updates:read",))
-"""Of the announcements; what relies on them is shown to who may read that, too."""
+"""The scopes for reading announcements. An impact is shown only to callers who may also read what relies on them."""

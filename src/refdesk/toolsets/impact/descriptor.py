@@ -1,4 +1,4 @@
-"""impact, as what is outside its folder knows it."""
+"""The descriptor of impact: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The operations of impacts: list them with the evidence of both sides, and judge one.
 
-What is listed is what the caller may read: the announcement as well as what relies on it.
+An impact is listed only if the caller may read both sides: the announcement and what relies on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from refdesk.protocols import Store
 
 MOST_QUOTED = 400
-"""Characters of a passage that are quoted."""
+"""At most this many characters of a passage are quoted."""
 
 MOST_IMPACTS = 10_000
 """So many of an org are looked at: the soonest."""
@@ -41,7 +41,7 @@ _NO_SUCH_IMPACT = "There is no such impact: use the ids that list_impacts return
 
 
 def make_rest(toolsets: Sequence[Toolset]) -> Rest:
-    """Return what there is to list and to judge of the impacts on what these toolsets keep."""
+    """Return the operations that list and judge the impacts on what these toolsets keep, and the resource of them."""
     scopes = find_reading_scopes(toolsets)
 
     async def list_impacts(context: Context, asked: ListInput) -> ListOutput:
@@ -134,7 +134,7 @@ def _get_key(found: tuple[records.Impact, float]) -> Rank:
 
 
 async def _find(context: Context, scopes: ReadingScopes, asked: ListInput) -> list[tuple[records.Impact, float]]:
-    """Return the impacts that are asked for with their confidence, as far as records tell."""
+    """Return the impacts asked for with their confidence, as far as their records alone can tell."""
     org, found = context.principal.org, dict[str, tuple[records.Impact, float]]()
     for store in _list_stores(context, scopes):
         listed = await store.list_metadata(records.IMPACT, org=org, limit=MOST_IMPACTS)
@@ -181,7 +181,7 @@ async def _show_all(
 
 
 async def _read(context: Context, wanted: set[tuple[Collection, str]]) -> dict[tuple[Collection, str], Document]:
-    """Return what of these documents is there and current."""
+    """Return those of these documents that exist and are current."""
     found: dict[tuple[Collection, str], Document] = {}
     for collection in sorted({collection for collection, _ in wanted}):
         ids = sorted(id for each, id in wanted if each == collection)
@@ -239,11 +239,11 @@ async def _judge_impact(context: Context, scopes: ReadingScopes, asked: JudgeInp
 
 
 def _require_writing(context: Context, scopes: ReadingScopes, toolset: str) -> None:
-    """Return when the caller may judge what a toolset keeps.
+    """Refuse unless the caller may judge impacts on what a toolset keeps.
 
     Raises:
-        NotFoundError: Nothing that the caller may read is kept there.
-        PermissionDeniedError: The caller may only read it.
+        NotFoundError: The caller may read nothing in that toolset.
+        PermissionDeniedError: The caller may only read there.
     """
     held = context.principal.scopes
     if not scopes.may_read(held, toolset):
