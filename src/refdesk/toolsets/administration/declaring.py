@@ -1,4 +1,4 @@
-"""What every operation of administration declares."""
+"""What all operations of administration declare."""
 
 from __future__ import annotations
 

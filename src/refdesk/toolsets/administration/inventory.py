@@ -1,4 +1,4 @@
-"""Operations that show what an org has: its keys, without their secrets, and how much it keeps of what it may."""
+"""Operations that show what an org has: its keys, without their secrets, and how much of its quotas it uses."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _get_key(key: ApiKey) -> Rank:
 
 
 async def show_usage(context: Context, asked: ShowUsageInput) -> ShowUsageOutput:
-    """Show how much the caller's org keeps, toolset by toolset, and how much of its quotas that is."""
+    """Show how much the caller's org keeps in each toolset, and how much of its quotas it uses."""
     bases = list(context.bases.open.values())
     kept = [each for base in bases for each in await _count(base, context.principal.org)]
     known = {name: quota for base in bases for name, quota in base.quotas.items()}

@@ -14,7 +14,7 @@ from refdesk.kit.wire import Message, Number, Text
 MOST_SHOWN = 500
 MOST_EXPORTED = 1000
 MOST_OFFSET = 2**53 - 1
-"""What every engine and every reader of JSON can count to."""
+"""The largest integer that every engine and every JSON parser can represent exactly."""
 
 Name: TypeAlias = Annotated[Text, Field(max_length=200)]
 

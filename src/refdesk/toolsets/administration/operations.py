@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from refdesk.core.writing.audit import Verdict
 
 LONG_SECONDS = 300.0
-"""How long erasing, or reading a whole log, may take at least."""
+"""The least time limit for erasing and for reading a whole log."""
 
 
 async def erase(context: Context, asked: EraseInput) -> EraseOutput:
-    """Erase for good what the caller's org has of something."""
+    """Erase for good an entry, all that an agent wrote, or the whole of the caller's org."""
     principal, bases = context.principal, context.bases
     if asked.org not in (None, principal.org):
         raise PermissionDeniedError(
@@ -56,20 +56,20 @@ async def erase(context: Context, asked: EraseInput) -> EraseOutput:
 
 
 async def show_audit(context: Context, asked: ShowInput) -> ShowOutput:
-    """Show what was done last in the caller's org."""
+    """Show the latest acts in the caller's org."""
     wanted = acts.Wanted(asked.agent, asked.action, asked.record, asked.refused)
     page = await acts.list_newest(_list_stores(context), context.principal.org, wanted, asked.limit, asked.cursor)
     return ShowOutput(entries=[_show(act) for act in page.acts], next_cursor=page.cursor)
 
 
 async def verify_audit(context: Context, asked: VerifyInput) -> VerifyOutput:
-    """Check the logs of the caller's org."""
+    """Verify the audit logs of the caller's org."""
     found = await acts.verify(_list_stores(context), context.principal.org, asked.expect)
     return VerifyOutput(holds=not any(verdict.broken for _, verdict in found), logs=[_tell(*each) for each in found])
 
 
 async def export_audit(context: Context, asked: ExportInput) -> ExportOutput:
-    """Read a log of the caller's org, from the oldest entry on."""
+    """Read an audit log of the caller's org, oldest entry first."""
     name, stores, org = asked.store or acts.MAIN, _list_stores(context), context.principal.org
     if name not in stores:
         raise InvalidInputError(f"No toolset {name} has a store of its own here; leave `store` out.")

@@ -1,6 +1,6 @@
-"""Operations that keep what is served current: syncs now, and what is not embedded yet.
+"""Operations that keep served data up to date: syncing now, and looking after what is not embedded yet.
 
-What a source gives is everybody's; of embedding, callers see and retry what their own org can find.
+Data from a source belongs to all orgs. As for embedding, callers see and retry what their own org can find.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from refdesk.model import JsonValue
 
 SYNC_SECONDS = 3600.0
-"""How long a sync may take at least: the first one reads everything."""
+"""The least time limit for a sync, as the first one reads everything."""
 
 
 async def sync_toolset(context: Context, asked: SyncInput) -> SyncOutput:
@@ -72,13 +72,13 @@ async def sync_toolset(context: Context, asked: SyncInput) -> SyncOutput:
 
 
 async def show_syncs(context: Context, asked: ShowSyncsInput) -> ShowSyncsOutput:
-    """Show how every toolset with a source stands with it."""
+    """Show the sync state of every toolset that has a source."""
     found = await _get_upkeep(context).list_syncs()
     return ShowSyncsOutput(syncs=[_show_sync(each) for each in found if asked.toolset in (None, each.toolset)])
 
 
 async def show_embeddings(context: Context, asked: ShowEmbeddingsInput) -> ShowEmbeddingsOutput:
-    """Show how far embedding is, and what could not be embedded."""
+    """Show how far embedding has got, and what could not be embedded."""
     state = await _get_upkeep(context).get_embedding(_list_orgs(context))
     failures = [
         Failed(
@@ -94,7 +94,7 @@ async def show_embeddings(context: Context, asked: ShowEmbeddingsInput) -> ShowE
 
 
 async def retry_embeddings(context: Context, asked: RetryInput) -> RetryOutput:
-    """Let what could not be embedded be tried again at once."""
+    """Retry at once to embed what could not be embedded."""
     upkeep, orgs = _get_upkeep(context), _list_orgs(context)
     retried = await upkeep.retry_embeddings(orgs, asked.toolset)
     await _put_on_record(context, "retry_embeddings", {"retried": retried})
@@ -102,7 +102,7 @@ async def retry_embeddings(context: Context, asked: RetryInput) -> RetryOutput:
 
 
 async def _put_on_record(context: Context, action: str, details: Mapping[str, JsonValue]) -> None:
-    """Put on record who asked for what the server then did."""
+    """Record in the audit log who asked for something that the server then did."""
     base, principal = context.knowledge_base, context.principal
     act = audit.make_act(audit.make_actor(principal, principal.transport), action, details=details)
     async with base.store.transaction() as transaction:
