@@ -1,4 +1,4 @@
-"""everything, as what is outside its folder knows it."""
+"""The descriptor of everything: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 

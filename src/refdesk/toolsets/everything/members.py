@@ -1,4 +1,4 @@
-"""The members of the federation: the other toolsets, each searched in its own store on behalf of the same caller."""
+"""The members of the federation: the other toolsets, each searched in its own store on behalf of the caller."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOT_SERVED = "It is not served here: whoever runs the server can configure it or
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The toolsets in play that can be searched.
+    """The served toolsets that can be searched.
 
     Attributes:
-        providers: By toolset, in the table's order.
-        group: Outlives every call.
+        providers: The search providers by toolset, in the table's order.
+        group: A task group that outlives every call.
     """
 
     providers: Mapping[str, SearchProvider]
@@ -36,16 +36,16 @@ class Members:
     async def ask(
         self, context: Context, question: Question, names: Sequence[str], seconds: float
     ) -> tuple[list[Ranked], list[Coverage], SemanticStatus]:
-        """Return the best hits of the toolsets named, a line on each of them, and why vectors took no part in one.
+        """Return the best hits of the named toolsets, the coverage of each, and why one lacked vectors, if any did.
 
         Args:
-            context: Whose scopes say who is asked.
-            question: What is asked.
-            names: Of toolsets, served or not, in the order in which they are reported.
+            context: The caller's context; its scopes decide which toolsets are asked.
+            question: The question.
+            names: The toolsets to ask, served or not, in the order in which they are reported.
             seconds: The deadline.
 
         Raises:
-            PermissionDeniedError: The caller may read none of those that are served.
+            PermissionDeniedError: The caller may read none of the named toolsets that are served.
         """
         from refdesk.core.search import federation  # not at the start
         from refdesk.core.search.semantics import MISSING_MEANING

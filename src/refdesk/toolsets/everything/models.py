@@ -14,13 +14,13 @@ from refdesk.core.search.providers import Period, Status
 from refdesk.kit.wire import SAYS_SOMETHING, Message, Number, Text, Time, parse_time, refuse_blank
 
 MOST_TOOLSETS = 8
-"""So many names may be given, or as many as there are where there are more."""
+"""At most this many names may be given, or as many as there are toolsets if those are more."""
 
 TOOLSETS = "Ask only these; default: all that are served."
 
 LEAST_DEADLINE, DEADLINE, MOST_DEADLINE = 100, 2_000, 10_000
-"""In milliseconds. Below the least, not even a local search is sure to answer; nobody waits longer than the most for
-whoever is slow, and Salesforce asked alone gives up after 15 seconds itself."""
+"""In milliseconds. Below the least, not even a local search is sure to answer. Nobody waits longer than the most for a
+slow toolset; Salesforce, when asked alone, gives up after 15 seconds by itself."""
 
 
 Label: TypeAlias = Annotated[
@@ -59,7 +59,7 @@ class Filters(Message):
 
     @property
     def period(self) -> Period:
-        """What lies between the two, both included: a whole day where a day is named."""
+        """The period between the two bounds, both inclusive; a bound that names a day includes the whole day."""
         return Period(
             parse_time(self.since, time.min) if self.since is not None else None,
             parse_time(self.until, time.max) if self.until is not None else None,
@@ -87,7 +87,7 @@ class SearchInput(Message):
 
 @cache
 def name_toolsets(names: tuple[str, ...]) -> type[SearchInput]:
-    """Return the model of what `search_everything` takes where these are the toolsets that may be named."""
+    """Return the input model of `search_everything` for a server where these toolsets may be named."""
     if not names:
         return SearchInput
     known: Any = Annotated[list[Literal[names]], Field(max_length=max(MOST_TOOLSETS, len(names)))]

@@ -1,7 +1,7 @@
 """The operation of the federated search.
 
-`make_toolset` binds it to the toolsets in play. What `describe` returns is the same table bound to none, for whoever
-only reads it; called, it says that none takes part.
+`make_toolset` binds it to the served toolsets. `describe` returns the same toolset bound to none, for code that only
+reads its description; a call of it fails, saying that no toolset takes part.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 READS_OUTSIDE = Effects(read_only=True, idempotent=True, open_world=True)
 LEAST_SECONDS = 15.0
-"""The longest deadline, and time to say who missed it."""
+"""The least time limit of a call: the longest deadline, plus time to report who missed it."""
 
 _SILENT = frozenset({"late", "failed", "left_out"})
-"""What becomes of toolsets that might have known."""
+"""Outcomes of toolsets that gave no answer but might have had one."""
 
 ERRORS = {
     "INVALID_INPUT": "An argument is missing, malformed or out of range, or there is no toolset of such a name.",
@@ -43,9 +43,9 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
     """Return the toolset that searches the others.
 
     Args:
-        toolsets: Those in play, in the table's order; who has no provider takes no part.
-        names: Of all the toolsets that a caller may name, in play or not.
-        group: Outlives every call; in it end the questions that were too slow.
+        toolsets: The served toolsets, in the table's order; those without a provider take no part.
+        names: The names of all toolsets that a caller may name, served or not.
+        group: A task group that outlives every call; searches that missed the deadline end in it.
     """
     members = Members({toolset.name: toolset.provider for toolset in toolsets if toolset.provider is not None}, group)
 
@@ -67,7 +67,7 @@ def make_toolset(toolsets: Sequence[Toolset], names: Sequence[str], group: TaskG
 
 
 def describe(toolsets: Sequence[Toolset], names: Sequence[str]) -> Toolset:
-    """Return the toolset that searches the others, as callers of all of them meet it; called, it refuses."""
+    """Return the toolset that searches the others, as callers see it when all are served; calls of it fail."""
     return _describe(_refuse, toolsets, names)
 
 
@@ -77,7 +77,7 @@ async def _refuse(context: Context, asked: SearchInput) -> SearchOutput:
 
 
 async def _add_cautions(context: Context, results: Sequence[Result]) -> list[Result]:
-    """Return the results with what to heed of each."""
+    """Return the results, each with its caution, if there is one."""
     from refdesk.kit.cautions import get_cautions, get_effects
 
     told = dict[tuple[str, str], str | None]()

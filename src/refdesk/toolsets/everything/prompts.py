@@ -8,7 +8,7 @@ from refdesk.core.operations import Prompt, PromptArgument
 
 
 def write_ask(filled: Mapping[str, str]) -> str:
-    """Return how to answer a question from everything there is."""
+    """Return instructions for answering a question from all toolsets."""
     return (
         f"Answer this question from the reference desk, not from memory:\n\n{filled['question']}\n\n"
         "1. Call search_everything with it, in the words in which somebody would have written the answer down. If "
