@@ -1,1 +1,1 @@
-"""Watching: tells agents what is new of what they asked to be told of."""
+"""Watching: tells agents the news about what they asked to watch."""

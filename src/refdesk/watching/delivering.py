@@ -1,6 +1,7 @@
-"""Delivering: sends news to webhooks, each at least once, under an id by which receivers see it once.
+"""Delivering: sends news to webhooks at least once, under an id by which receivers can recognise repetitions.
 
-The news of one watch are sent in their order, and those of others beside them: a receiver that hangs holds up its own.
+The news of one watch are sent in order; different watches are served concurrently, so a receiver that hangs holds up
+only its own news.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TOGETHER = 16
-"""Webhooks that are sent to at a time."""
+"""Most webhooks that are sent to at a time."""
 
 MOST_OF_ORG = 4
-"""Of them, those of one org."""
+"""Most of them that belong to one org."""
 
 LOOK_SECONDS = 1.0
-"""How often what other processes left is looked for."""
+"""How often to look for deliveries that other processes left."""
 
 MOST_SECONDS = 60.0
 
 Show: TypeAlias = "Callable[[Watch, Sequence[News]], Awaitable[list[JsonObject | None]]]"
-"""Returns what is sent of news, in their order; `None` for what there is no more to say of, or not to this agent."""
+"""Returns the payloads for news, in order; `None` for news that are gone or that the agent may no longer read."""
 
 
 @dataclass(slots=True)
@@ -50,11 +51,11 @@ class Deliverer:
     """Sends news to webhooks; `run` it as a background task.
 
     Attributes:
-        main: Holds the watches, what they report and what is still to be sent.
-        reach: What may be reached.
-        show: What is sent.
-        chance: Where the jitter of waits comes from.
-        trouble: Why `run` could not go on when it last tried; `None` when it could.
+        main: The store that holds the watches, their news and what is still to be sent.
+        reach: Decides what may be reached, and sends.
+        show: Makes the payloads.
+        chance: The source of jitter for waits.
+        trouble: Why the last attempt to work failed; `None` if it succeeded.
     """
 
     main: Store
@@ -67,7 +68,7 @@ class Deliverer:
     _busy: dict[str, str] = field(default_factory=dict[str, str])
 
     async def run(self) -> None:
-        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        """Work until cancelled. Failures are logged and retried with increasing pauses; they never end the loop."""
         pause = LOOK_SECONDS
         async with anyio.create_task_group() as group:
             while True:
@@ -87,7 +88,7 @@ class Deliverer:
             await self._deliver(delivery)
 
     async def _list_free(self) -> list[Delivery]:
-        """Return what is due and there is a place for."""
+        """Return the due deliveries for which there is capacity."""
         chosen: list[Delivery] = []
         for delivery in await queueing.list_due(self.main, self.clock.now(), 10 * TOGETHER):
             orgs = [*self._busy.values(), *(each.org for each in chosen)]
@@ -109,7 +110,7 @@ class Deliverer:
         logger.warning("news not sent", extra={"reason": error.message})
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Send the news of a watch until none is left, or one is not taken."""
+        """Send the news of a watch until none is left or one is not accepted."""
         async with self.main.transaction() as transaction:
             held = await queueing.claim(transaction, delivery, uuid4().hex, self.clock.now())
         while held is not None and held.numbers:
@@ -121,7 +122,7 @@ class Deliverer:
             held = await self._send_first(watch, held)
 
     async def _send_first(self, watch: Watch, held: Delivery) -> Delivery | None:
-        """Send the first of some news; return what is left of them, or `None` where that is to wait."""
+        """Send the first of the news; return the rest, or `None` if it has to wait or is no longer held."""
         assert watch.webhook is not None
         [news] = await read_numbered(self.main, held.org, held.agent, held.numbers[:1])
         [said] = await self.show(watch, [news]) if news is not None else [None]
@@ -144,7 +145,7 @@ class Deliverer:
             await self._settle(held, held.fail(now, reached.reason, self.chance.random(), reached.retry_after))
 
     async def _settle(self, held: Delivery, after: Delivery) -> Delivery | None:
-        """Keep what became of it, with what has come meanwhile; `None` where somebody else has it now."""
+        """Store the outcome, adding news that came meanwhile, and return it; `None` if somebody else holds it now."""
         async with self.main.transaction() as transaction:
             known = await queueing.get_held(transaction, held)
             if known is None:

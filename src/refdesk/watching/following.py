@@ -1,8 +1,8 @@
-"""Following: reads what the audit logs have new, judges it for the watches of each org, and tells their agents.
+"""Following: reads new acts in the audit logs, judges them for the watches of each org, and tells their agents.
 
-What it tells and up to which act that goes are committed together, and only where nobody else has come that far since:
-so everything is reported once, by whichever process notices first, and nothing is missed over a restart. No lease is
-needed, and none has to run out before another process goes on.
+The news and the number of the last act they cover are committed together, and only if no other process has got that far
+in the meantime. So everything is reported once, by whichever process notices first, and a restart loses nothing. No
+lease is needed, so no lease has to expire before another process can take over.
 """
 
 from __future__ import annotations
@@ -51,17 +51,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
-"""How often what other processes wrote is looked for; what this one writes rings."""
+"""How often to look for what other processes wrote; writes of this process ring the doorbell."""
 
 GATHER_SECONDS = 0.05
-"""What is written so soon after a look is looked at together: whoever writes one thing after another goes first."""
+"""The least time from one look to the next, so that writes in quick succession are looked at together and the writer
+goes first."""
 
 MOST_SECONDS = 60.0
 REST = 10.0
-"""Looking takes at most one part in so many of a processor while nothing is to be told."""
+"""After a look, the next is due at the earliest after this many times its duration, unless the doorbell rings: so an
+idle watcher takes less than a tenth of a processor."""
 
 ACTS = 100
-"""Acts that are read, judged and told together."""
+"""Most acts that are read, judged and told together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Place:
     """A store that is followed.
 
     Attributes:
-        semantics: Of its vectors; `None` where there is keyword search only.
+        semantics: The semantics of its vectors; `None` if there is only keyword search.
     """
 
     store: Store
@@ -78,14 +80,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What some acts of a log did for an org.
+    """What a batch of acts from a log means for an org.
 
     Attributes:
-        last: The number of the last of them.
-        events: What it reports.
-        unread: Says of which documents the meaning is still to be judged.
-        passed: What happened to what is watched.
-        moved: Watches of entries that follow them to what superseded those, and when that expires.
+        last: The number of the last of these acts.
+        events: The events to tell, each with the watch that tells it.
+        unread: Records of documents whose meaning is still to be judged.
+        passed: What happened to watched documents.
+        moved: Watches that move from a superseded entry on to its successor, and when that expires.
     """
 
     last: int
@@ -97,14 +99,14 @@ class Piece:
 
 @dataclass(slots=True)
 class Watcher:
-    """Tells agents what their watches tell of; `run` it as a background task.
+    """Tells agents the news of their watches; `run` it as a background task.
 
     Attributes:
-        main: Holds the watches and what they tell.
-        places: The stores that are followed, by name; the main one is among them.
-        readers: By toolset, what reads its announcements.
+        main: The store that holds the watches and their news.
+        places: The stores that are followed, by name, including the main one.
+        readers: By toolset, the function that reads an announcement out of a document.
         on_told: Called with the news, after the commit.
-        trouble: Why `run` could not go on when it last tried; `None` when it could.
+        trouble: Why the last attempt to work failed; `None` if it succeeded.
     """
 
     main: Store
@@ -119,7 +121,7 @@ class Watcher:
     _marks: str = ""
 
     async def run(self) -> None:
-        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        """Work until cancelled. Failures are logged and retried with increasing pauses; they never end the loop."""
         pause, begun = LOOK_SECONDS, -math.inf
         while True:
             await self.doorbell.wait(pause)
@@ -135,16 +137,16 @@ class Watcher:
                 await anyio.sleep(pause)
 
     async def run_once(self) -> int:
-        """Tell all that there is to tell now; return how many news that were."""
+        """Tell everything there is to tell now; return how many news that was."""
         await self._read_watches()
         if not self._watches:
             return 0
-        # Taken before looking: what is written meanwhile is looked for the next time.
+        # Taken before looking, so that anything written meanwhile is found the next time.
         marks = " ".join([await place.store.get_change_mark() for place in self.places.values()])
         told = 0
         for org, watches in list(self._watches.items()):
             has_subjects = any(watch.kind in ("entry", "skill") for watch in watches)
-            # What is reported of a skill, and what bears on a note, changes no document.
+            # Reports on a skill, and what comes to bear on an entry, change no document.
             if marks != self._marks or has_subjects:
                 told += await self._look(org, watches)
         told += await self._tell_expired()
@@ -152,7 +154,7 @@ class Watcher:
         return told
 
     async def _read_watches(self) -> None:
-        """Read the watches again where some were made or removed since."""
+        """Read the watches again if any were made or removed since the last time."""
         count = await read_count(self.main)
         if count == self._count:
             return
@@ -168,11 +170,11 @@ class Watcher:
         return told + await self._judge_meaning(org, watches) + await self._look_at_subjects(org, watches)
 
     async def _follow(self, org: str, watches: Sequence[Watch], log: Log) -> int:
-        """Tell an org what is new in a log, until nothing is."""
+        """Tell an org what is new in a log, until there is nothing more."""
         end, told = await read_end(log.store, log.name_org(org)), 0
         while (position := await _read_position(self.main, org, log)) != end:
             if position > end:
-                # Another process is ahead, unless the log is one from before, put back: then it has no act so high.
+                # Another process is ahead, unless an older log was restored from a backup: then no act has that number.
                 end = await read_end(log.store, log.name_org(org))
                 if position > end:
                     return told + await self._tell_acts(org, log, position, Piece(end))
@@ -188,7 +190,7 @@ class Watcher:
         return told
 
     async def _judge_acts(self, org: str, watches: Sequence[Watch], log: Log, entries: Sequence[AuditEntry]) -> Piece:
-        """Return what acts did for an org, up to the first with which a watch moves on to what supersedes its entry."""
+        """Return what acts mean for an org, up to the first that moves a watch on to the successor of its entry."""
         happened = list(list_happenings(log.name, entries))
         wanted = [each for each in happened if any(judging.may_concern(watch, each) for watch in watches)]
         passed = await _read_passed(log.store, wanted)
@@ -205,7 +207,7 @@ class Watcher:
         return Piece(last, told, self._list_unread(org, watches, log, passed), passed, moved)
 
     def _list_unread(self, org: str, watches: Sequence[Watch], log: Log, passed: Sequence[Passing]) -> list[Metadata]:
-        """Return what says of which documents the meaning is still to be judged."""
+        """Return records of the documents whose meaning is still to be judged."""
         if self.places[log.store_name].semantics is None:
             return []
         return [
@@ -219,7 +221,7 @@ class Watcher:
         ]
 
     async def _tell_acts(self, org: str, log: Log, position: int, piece: Piece) -> int:
-        """Tell what acts of a log did, unless another process was faster."""
+        """Tell the events of a batch of acts, unless another process was faster; return how many news that was."""
         async with self.main.transaction() as transaction:
             if piece.moved:
                 await count_change(transaction)
@@ -248,7 +250,7 @@ class Watcher:
                     await put_expiry(transaction, watch, expiry)
 
     async def _tell(self, transaction: Transaction, events: Told) -> list[News]:
-        """Tell events of one org, of what was not erased meanwhile, by the watches that still tell it."""
+        """Tell events of one org, except those of documents erased, or of watches removed or paused, meanwhile."""
         if not events:
             return []
         there = await transaction.get_many_metadata([watch.key for watch, _ in events])
@@ -269,7 +271,7 @@ class Watcher:
         return news
 
     async def _judge_meaning(self, org: str, watches: Sequence[Watch]) -> int:
-        """Tell what documents mean that have vectors now."""
+        """Tell which documents match searches by meaning, now that they have vectors."""
         searches = [watch for watch in watches if watch.kind == "search"]
         if not searches:
             return 0
@@ -296,7 +298,7 @@ class Watcher:
         return len(news)
 
     async def _look_at_subjects(self, org: str, watches: Sequence[Watch]) -> int:
-        """Tell what bears on the subjects of watches now."""
+        """Tell what has come to bear on the subjects of watches."""
         told, now = 0, self.clock.now()
         for toolset in sorted({watch.toolsets[0] for watch in watches if watch.kind in ("entry", "skill")}):
             mine = [watch for watch in watches if watch.kind in ("entry", "skill") and toolset in watch.toolsets]
@@ -336,20 +338,20 @@ class Watcher:
 
 
 async def _move(store: Store, watch: Watch, event: Event) -> tuple[Watch, datetime | None]:
-    """Return the watch of an entry as that of what superseded it, and when that expires."""
+    """Return the watch of an entry, moved on to the entry's successor, and when that expires."""
     [successor] = await store.get_documents(Collection(watch.org, event.toolset), [event.other])
     expiry = standing.get_expiry(successor, judging.EXPIRES) if successor is not None else None
     return replace(watch, subject=event.other), expiry
 
 
 async def _read_position(reader: Reader, org: str, log: Log) -> int:
-    """Return up to which act of a log an org has heard."""
+    """Return the number of the last act of a log that an org has heard of; 0 before the first."""
     record = await reader.get_metadata(make_progress_key(org, log.name))
     return int(str(record.value["number"])) if record is not None else 0
 
 
 async def _read_passed(store: Store, happened: Sequence[Happening]) -> list[Passing]:
-    """Return what happened with the documents before and after; what is not there is left out."""
+    """Return what happened, with the documents before and after; leave out those that are no longer there."""
     by_collection: dict[Collection, list[str]] = {}
     for each in happened:
         by_collection.setdefault(each.collection, []).append(each.id)
@@ -378,7 +380,7 @@ def _find_passed(
 def _judge_all(
     watches: Sequence[Watch], passed: Sequence[Passing], readers: Readers
 ) -> list[tuple[int, tuple[Watch, Event]]]:
-    """Return what watches report, each with the number of the act."""
+    """Return the events that watches tell, each with the number of its act."""
     told: list[tuple[int, tuple[Watch, Event]]] = []
     for each in passed:
         for watch in watches:

@@ -1,7 +1,7 @@
 """Happenings: what the audit logs say was done to documents, in the order of the commits.
 
-An act is put on record in the transaction of the act itself, numbered without a gap within its org. So who remembers a
-number misses nothing that comes after it, whatever was restarted meanwhile.
+An act is logged in the same transaction that it is done in, numbered without gaps within its org. So a reader that
+remembers a number misses nothing after it, even across restarts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refdesk.protocols import Reader, Store
 
 SHARED = "*"
-"""What the name of a log ends with that is of the org of what is the same for all."""
+"""The suffix of the name of a log that belongs to the shared org."""
 
 OUTCOMES = frozenset(("report_outcome", "withdraw_outcome"))
 """Acts on a skill that write no document."""
@@ -31,10 +31,10 @@ _SKILLS = "skills"
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """An audit log that an org hears from: its own in a store, or the one of what is the same for all.
+    """An audit log that an org hears from: the org's own in a store, or the shared org's.
 
     Attributes:
-        store_name: Of the store, as `Bases.open` has it.
+        store_name: The name of the store, as in `Bases.open`.
     """
 
     store_name: str
@@ -43,11 +43,11 @@ class Log:
 
     @property
     def name(self) -> str:
-        """What tells it from the others of the org."""
+        """A name that is unique among the logs that an org hears from."""
         return self.store_name + (SHARED if self.is_shared else "")
 
     def name_org(self, org: str) -> str:
-        """Return whose log it is where an org hears from it."""
+        """Return the org whose log it is, for an org that hears from it."""
         return SHARED_ORG if self.is_shared else org
 
 
@@ -56,9 +56,9 @@ class Happening:
     """What one act did to one document.
 
     Attributes:
-        log: The name of the log that has it.
-        number: Of the act.
-        version: Which one it made; 0 where it wrote no document.
+        log: The name of the log that contains the act.
+        number: The number of the act.
+        version: The version of the document that it made; 0 if it wrote no document.
         action: The name of the operation.
     """
 
@@ -72,28 +72,28 @@ class Happening:
 
     @property
     def is_outcome(self) -> bool:
-        """Whether it is a report on a skill."""
+        """Whether it concerns a report on a skill."""
         return self.action in OUTCOMES
 
 
 def list_logs(stores: Mapping[str, Store]) -> list[Log]:
-    """Return the logs that orgs hear from, by the names of the stores."""
+    """Return the logs that orgs hear from, given the stores by name."""
     return [Log(name, store, is_shared) for name, store in stores.items() for is_shared in (False, True)]
 
 
 async def read_end(reader: Reader, org: str) -> int:
-    """Return the number of the last act on the record of an org; 0 before the first."""
+    """Return the number of the last act in the log of an org; 0 before the first."""
     last = await reader.get_last_audit(org)
     return last.number if last is not None else 0
 
 
 async def read_ends(stores: Mapping[str, Store], org: str) -> dict[str, int]:
-    """Return by its name the present end of each log that an org hears from."""
+    """Return the present end of each log that an org hears from, by the name of the log."""
     return {log.name: await read_end(log.store, log.name_org(org)) for log in list_logs(stores)}
 
 
 def list_happenings(log: str, entries: Iterable[AuditEntry]) -> Iterator[Happening]:
-    """Yield what the acts of a log did to documents; not that one was erased, of which nothing is to be known."""
+    """Yield what the acts of a log did to documents, except erasures, which nobody is to hear of."""
     for entry in entries:
         action = str(entry.act["action"])
         if entry.act["outcome"] != audit.DONE or action == ERASE:

@@ -1,4 +1,4 @@
-"""Judging: whether what happened to a document is what a watch tells of."""
+"""Judging: whether a watch tells of what happened to a document."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from refdesk.watching.watches import Watch
 
 Readers: TypeAlias = "Mapping[str, Callable[[Document], Announcement]]"
-"""By toolset, what reads an announcement out of a document."""
+"""By toolset, the function that reads an announcement out of a document."""
 
 TAGS = "tags"
 EXPIRES = "expires"
-"""The date range of a document that says from when on it does not hold."""
+"""The date range of a document that begins when the document expires."""
 
 MERGED_INTO = "merged_into"
-"""Of a withdrawn document's record: the id of the one that has taken it in."""
+"""A key in the data of a withdrawn document: the id of the document that it was merged into."""
 
 _MODIFIED = frozenset(("modified", "created", "updated"))
-"""Date ranges that say when something was written, not what."""
+"""Date ranges that say when a document was written and are not part of its content."""
 
 _LEAST: Mapping[Match, float] = {"strong": matching.STRONG, "partial": matching.PARTIAL, "weak": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """What happened, with the document as that made it and as it was before; `None` where there was none."""
+    """What happened, with the document as it was made and as it was before (`None` if there was none before)."""
 
     happening: Happening
     now: Document
@@ -56,12 +56,12 @@ class Passing:
 
     @property
     def was_current(self) -> bool:
-        """Whether there was one that held before."""
+        """Whether there was a version before that held."""
         return self.before is not None and self.before.state is State.CURRENT
 
     @property
     def says_otherwise(self) -> bool:
-        """Whether the document says something else than before, or is new."""
+        """Whether the document's content differs from before, or the document did not hold before."""
         return not self.was_current or self.before is None or _get_content(self.before) != _get_content(self.now)
 
     def make_event(
@@ -73,9 +73,9 @@ class Passing:
 
 
 def may_concern(watch: Watch, happening: Happening) -> bool:
-    """Return whether a watch may tell of something, as far as can be said without the document."""
+    """Return whether a watch may tell of something, as far as that is known without the document."""
     toolset, begins = happening.collection.toolset, watch.begins.get(happening.log)
-    # A log of a store that was not open when the watch was made is told of from then on all the same.
+    # A log whose store was not open when the watch was made has no number; there, the time of the act decides.
     if happening.at < watch.created_at if begins is None else happening.number <= begins:
         return False
     if watch.kind in ("entry", "skill"):
@@ -84,7 +84,7 @@ def may_concern(watch: Watch, happening: Happening) -> bool:
 
 
 def judge(watch: Watch, passing: Passing, readers: Readers) -> Event | None:
-    """Return what a watch tells of what happened, as far as words say; `None` for nothing."""
+    """Return the event that a watch tells of what happened, judging by keyword search alone; `None` for none."""
     if is_erased(passing.now):
         return None
     if watch.kind == "search":
@@ -95,7 +95,7 @@ def judge(watch: Watch, passing: Passing, readers: Readers) -> Event | None:
 
 
 def is_asked(watch: Watch, passing: Passing) -> bool:
-    """Return whether a search tells of what happened if the document matches what it asks."""
+    """Return whether a search tells of what happened, provided that the document matches its question."""
     return (
         watch.kind == "search"
         and passing.is_current
@@ -106,12 +106,12 @@ def is_asked(watch: Watch, passing: Passing) -> bool:
 
 
 def name_search_event(passing: Passing) -> What:
-    """Return what a search tells of a document that matches."""
+    """Return which event a search tells for a matching document."""
     return "changed" if passing.was_current else "new"
 
 
 def has_tags(watch: Watch, document: Document) -> bool:
-    """Return whether a document has all tags that a watch asks for."""
+    """Return whether a document has all the tags that a watch asks for."""
     held = {facet_key(tag) for tag in document.facets.get(TAGS, ())}
     return {facet_key(tag) for tag in watch.tags} <= held
 
@@ -123,7 +123,7 @@ def matches(
     scale: CosineScale | None = None,
     passage: tuple[int, int] | None = None,
 ) -> bool:
-    """Return whether a document, alone, matches what a search asks at least as well as it wants."""
+    """Return whether a document by itself matches a search at least as well as the watch requires."""
     asked = _parse(watch.subject)
     if cosine is None and not _shares_words(asked, document):
         return False
@@ -172,7 +172,7 @@ def _judge_subject(passing: Passing) -> Event | None:
 
 
 def _list_products(announcement: Announcement) -> set[str]:
-    """Return the products that an announcement is about: those of its record, and those that its title names."""
+    """Return the products that an announcement is about: those it lists, and those named in its title."""
     titled = (mention.product for mention in find_products(announcement.title) if not mention.is_brand)
     return {*map(name_product, announcement.products), *titled}
 
@@ -187,7 +187,7 @@ def _get_content(document: Document) -> tuple[object, ...]:
 
 
 def _has_all(asked: TextQuery, document: Document) -> bool:
-    """Return whether a document has every word of a question, however few those are."""
+    """Return whether a document contains every word of a question, however few there are."""
     held = _list_terms(document.title, document.body[: matching.EXCERPT_CHARACTERS])
     return _list_asked(asked) <= held
 
@@ -207,7 +207,7 @@ def _shares_words(asked: TextQuery, document: Document) -> bool:
 
 @lru_cache(maxsize=64)
 def _list_terms(title: str, excerpt: str) -> frozenset[str]:
-    """Return the terms of a document, which several watches look at one after another."""
+    """Return the terms of a document; cached, as several watches look at the same document in turn."""
     titled, written = analyse_document(title, excerpt)
     return frozenset((*titled, *written))
 

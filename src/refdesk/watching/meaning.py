@@ -1,7 +1,7 @@
-"""Meaning: searches judge documents once more when those have vectors, which are made after the commit.
+"""Meaning: searches judge documents a second time once they have vectors, which are made after the commit.
 
-What keywords did not match is noted in the commit that reports the rest, so that it survives a restart, and is taken up
-as soon as it is embedded.
+Documents still to be judged are noted in the same commit as the events found by keywords, so that the note survives a
+restart, and are judged as soon as they are embedded.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from refdesk.watching.watches import Watch
 
 MOST_UNREAD = 1_000
-"""Documents of one org that are looked at together."""
+"""Most documents of one org that are looked at together."""
 
 PATIENCE = timedelta(hours=6)
-"""A document that has no vectors by then is judged by its keywords alone."""
+"""A document that has no vectors after this long is judged by its keywords alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Unread:
     """A document whose meaning is still to be judged.
 
     Attributes:
-        record: That says so.
-        what: What it reports if it matches.
+        record: The record that says so.
+        what: The event to tell if it matches.
     """
 
     record: Metadata
@@ -67,7 +67,7 @@ def make_unread(org: str, passing: Passing) -> Metadata:
 
 
 def read_unread(record: Metadata) -> Unread:
-    """Return what `make_unread` wrote."""
+    """Return the document that `make_unread` noted."""
     value = record.value
     return Unread(
         record,
@@ -84,14 +84,14 @@ def read_unread(record: Metadata) -> Unread:
 async def judge_meaning(
     store: Store, semantics: Semantics, watches: Sequence[Watch], unread: Sequence[Unread], now: datetime
 ) -> tuple[list[tuple[Watch, Event]], list[Unread]]:
-    """Return what searches tell of documents of one collection, and which of those are done with.
+    """Return what searches tell of documents of one collection, and which documents are finished.
 
     Args:
-        store: Of the documents.
-        semantics: Of their vectors.
+        store: The store of the documents.
+        semantics: The semantics of their vectors.
         watches: The searches of one org.
         unread: The documents.
-        now: What has had no vectors for too long is done with.
+        now: The present time; documents that have been without vectors for too long are finished, too.
     """
     embedder, collection = await semantics.get_active(), unread[0].collection
     late = [each for each in unread if each.record.due_at is not None and each.record.due_at <= now]
@@ -137,7 +137,7 @@ async def _embed(semantics: Semantics, watches: Sequence[Watch]) -> list[tuple[W
 
 
 def _is_found(watch: Watch, query: VectorQuery, document: Document, held: DocumentVectors) -> bool:
-    """Return whether the vectors of a document match, and its keywords did not, which was reported."""
+    """Return whether a document matches by its vectors but not by its keywords, which is reported earlier."""
     passages = [passage for model, each in held if model.name == query.model for passage in each]
     if not passages or not judging.has_tags(watch, document) or judging.matches(watch, document):
         return False
@@ -147,7 +147,7 @@ def _is_found(watch: Watch, query: VectorQuery, document: Document, held: Docume
 
 
 def group(unread: Sequence[Unread]) -> Mapping[tuple[str, Collection], list[Unread]]:
-    """Return documents by their log and their collection."""
+    """Return documents grouped by log and collection."""
     groups: dict[tuple[str, Collection], list[Unread]] = {}
     for each in unread:
         groups.setdefault((each.log, each.collection), []).append(each)

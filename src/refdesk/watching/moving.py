@@ -1,7 +1,7 @@
-"""Moving: what becomes of an org's watches in another store, where what is the same for all has a log of its own.
+"""Moving: adapts an org's watches to another store, where the shared org has a log of its own.
 
-How far the org has heard of that log is a number in it, which means nothing in another: there the org hears from the
-present end on. Its own log goes along, with all its numbers.
+How far the org has heard of the shared org's log is a number in that log, which means nothing in another store: there
+the org hears from the present end on. Its own log moves with it and keeps its numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def settle(record: Metadata, end: int) -> Metadata:
-    """Return a record of an org as it is to be where the log of what is the same for all ends with this number."""
+    """Return a record of an org as it should be in a store where the shared org's log ends with this number."""
     if record.key.kind == PROGRESS and record.key.name.endswith(SHARED):
         return Metadata(record.key, {"number": end}, record.due_at)
     if record.key.kind == WATCH:
@@ -29,5 +29,5 @@ def settle(record: Metadata, end: int) -> Metadata:
 
 
 async def note_arrival(transaction: Transaction) -> None:
-    """Let every process that follows the store read the watches anew."""
+    """Make every process that follows the store read the watches again."""
     await count_change(transaction)

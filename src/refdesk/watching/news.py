@@ -1,8 +1,8 @@
 """News: what watches tell, in one numbered list for each agent.
 
-The list is a ring of records that are read by their numbers: the newest push out the oldest, so that it never grows
-and is never searched. An agent that remembers the last number it has read hears everything once. News name what they
-are about and hold no word of it: whoever reads them is shown what it says now, as far as they may read it.
+The list is a ring of records that are read by number: the newest replace the oldest, so it never grows beyond its size
+and is never searched. An agent that remembers the last number it has read gets everything exactly once. News name what
+they are about but contain none of its text: readers are shown what it says now, as far as they may read it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from refdesk.watching.watches import Watch
 
 INBOX = "watch_inbox"
-"""How many news an agent was told; named by the agent."""
+"""Kind of the record of how many news an agent was told; named by the agent."""
 
 NEWS = "watch_news"
-"""One of them; named by its place in the ring, and the agent."""
+"""Kind of the record of one of them; named by its place in the ring and the agent."""
 
 KEPT = 2_000
-"""News of one agent that are kept: the newest."""
+"""How many news of one agent are kept: the newest."""
 
 What: TypeAlias = Literal[
     "new",
@@ -50,10 +50,10 @@ class Event:
     """Something that a watch tells of.
 
     Attributes:
-        toolset, id: What it happened to.
-        version: Which version that made; 0 where none was made.
-        other: The id of what it is about beside that: what supersedes, contradicts or announces; else empty.
-        dates: Days, the ones before and the ones now, where those changed.
+        toolset, id: The document that it happened to.
+        version: The version that it made; 0 if it made none.
+        other: The id of the other document involved, which supersedes, contradicts or announces; else empty.
+        dates: The days before and the days now, if they changed.
     """
 
     what: What
@@ -70,8 +70,8 @@ class News:
     """An event, told to an agent by a watch.
 
     Attributes:
-        number: 1 for the agent's first, each further one more.
-        org: The agent's.
+        number: 1 for the agent's first, then counting up.
+        org: The agent's org.
     """
 
     org: str
@@ -82,7 +82,7 @@ class News:
 
     @property
     def id(self) -> str:
-        """What tells it from all others, the same for ever: the id of the watch and the number."""
+        """A permanent unique id: the id of the watch and the number."""
         return f"{self.watch}-{self.number}"
 
 
@@ -91,10 +91,10 @@ class Page:
     """Some news of an agent.
 
     Attributes:
-        news: By number.
-        last: The number of the last that was looked at: the next page begins after it.
+        news: In the order of their numbers.
+        last: The number of the last one looked at; the next page begins after it.
         end: The number of the newest there is.
-        missed: How many after the one asked for are kept no more.
+        missed: How many of those after the starting number are no longer kept.
     """
 
     news: Sequence[News]
@@ -139,12 +139,12 @@ async def read_page(reader: Reader, org: str, agent: str, *, after: int | None, 
 
     Args:
         reader: The store.
-        org: The agent's.
-        agent: Whose.
-        after: The number of the last that is known; `None` for the newest `limit`. One above the newest, as a store
-            has it that was put back from a backup, counts as none.
-        limit: At most so many.
-        most: At most so many are kept.
+        org: The agent's org.
+        agent: The agent.
+        after: The number of the last one known to the agent; `None` for the newest `limit`. A number above the newest,
+            as after the store was restored from a backup, counts as 0.
+        limit: The most news to return.
+        most: How many news are kept.
     """
     end = await read_end(reader, org, agent)
     oldest = max(0, end - most)
@@ -158,13 +158,13 @@ async def read_page(reader: Reader, org: str, agent: str, *, after: int | None, 
     last = min(end, start + limit)
     numbers = range(start + 1, last + 1)
     records = await reader.get_many_metadata([_make_key(org, agent, number) for number in numbers]) if numbers else []
-    # What was erased leaves gaps, and a newer one may have come into a place meanwhile.
+    # Erased news leave gaps, and a newer one may have taken a place in the ring meanwhile.
     found = [_read(record) for record in records if record is not None]
     return Page([each for each in found if each.number in numbers], last, end, missed)
 
 
 async def read_numbered(reader: Reader, org: str, agent: str, numbers: Sequence[int]) -> list[News | None]:
-    """Return news by their numbers; `None` where one is kept no more."""
+    """Return news by their numbers; `None` for those no longer kept."""
     records = await reader.get_many_metadata([_make_key(org, agent, number) for number in numbers]) if numbers else []
     found = [_read(record) if record is not None else None for record in records]
     return [

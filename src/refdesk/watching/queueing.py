@@ -1,7 +1,8 @@
-"""Queueing: which news are still to be sent to which webhook, in the commit that makes them news.
+"""Queueing: records which news are still to be sent to which webhook, in the same commit that creates the news.
 
-Each watch has one record, due when it is to be tried next, so that no process need remember anything. Whoever delivers
-claims it by making it due later, and loses it where that takes too long: then it is sent again, under the same id.
+Each watch has one record, due when it is to be tried next, so no process has to remember anything. A process claims a
+delivery by making it due later. If it takes too long, it loses the claim, and the news are sent again under the same
+id.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ if TYPE_CHECKING:
     from refdesk.watching.watches import Watch
 
 MOST_WAITING = 1_000
-"""News that wait for one webhook: the newest; what is older stays readable."""
+"""Most news that wait for one webhook: the newest. Older ones are not sent, but stay readable."""
 
 CLAIM = timedelta(seconds=60)
-"""How long one message may take; a process that ended is replaced after that."""
+"""How long one message may take; after that, another process takes over from one that died."""
 
 FIRST_WAIT = timedelta(seconds=5)
 MOST_WAIT = timedelta(hours=6)
 MOST_ATTEMPTS = 12
-"""With waits that grow fourfold from the first to the most, more than a day."""
+"""As the waits between them grow fourfold up to the longest, this takes more than a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What is still to be sent by a watch.
+    """The news of a watch that are still to be sent.
 
     Attributes:
-        numbers: Of the news, oldest first.
-        attempts: At the first of them.
-        reason: Why the last attempt failed; empty where it did not.
-        token: Of who delivers now.
+        numbers: The numbers of the news, oldest first.
+        attempts: How often the first of them has been tried.
+        reason: Why the last attempt failed; empty if it did not.
+        token: The token of the claim under which it is being delivered; empty if it is not.
         due_at: When it is tried next.
-        is_off: Whether nothing is sent any more, for the receiver wants nothing.
+        is_off: Whether nothing is sent any more because the receiver said it wants nothing.
     """
 
     org: str
@@ -61,13 +62,13 @@ class Delivery:
         return MetadataKey(self.org, DELIVERY, self.watch)
 
     def fail(self, now: datetime, reason: str, chance: float, asked: float | None = None) -> Delivery:
-        """Return it after an attempt that failed; after too many, the first of its news is given up.
+        """Return it as it is after a failed attempt; after too many, the first of its news is given up.
 
         Args:
-            now: The present.
-            reason: Why.
-            chance: From 0 to 1: how much of the wait is left out, at most half.
-            asked: Seconds that the receiver asks to wait.
+            now: The present time.
+            reason: Why the attempt failed.
+            chance: From 0 to 1, for jitter: the wait is shortened by half of this share.
+            asked: Seconds that the receiver asked to wait.
         """
         attempts = self.attempts + 1
         numbers = self.numbers[1:] if attempts >= MOST_ATTEMPTS else self.numbers
@@ -79,7 +80,7 @@ class Delivery:
 
 
 async def queue(transaction: Transaction, told: Sequence[tuple[Watch, News]], now: datetime) -> None:
-    """Note that news are to be sent, those of watches that have a webhook."""
+    """Queue for sending those of the news whose watches have a webhook."""
     numbers: dict[str, list[int]] = {}
     watches = {watch.id: watch for watch, _ in told if watch.webhook is not None}
     for watch, news in told:
@@ -97,7 +98,7 @@ async def queue(transaction: Transaction, told: Sequence[tuple[Watch, News]], no
 
 
 async def put(transaction: Transaction, delivery: Delivery) -> None:
-    """Keep what is still to be sent; nothing of it, nothing."""
+    """Store a delivery, or remove its record if there is nothing left to send or to remember."""
     if delivery.numbers or delivery.is_off:
         await transaction.put_metadata([_write(delivery)])
     else:
@@ -105,13 +106,13 @@ async def put(transaction: Transaction, delivery: Delivery) -> None:
 
 
 async def list_due(reader: Reader, now: datetime, limit: int) -> list[Delivery]:
-    """Return what is to be sent now, soonest due first, of all orgs."""
+    """Return the deliveries of all orgs that are due now, soonest due first."""
     records = await reader.list_metadata(DELIVERY, due_until=now, limit=limit)
     return [each for each in map(read_delivery, records) if each is not None]
 
 
 async def claim(transaction: Transaction, delivery: Delivery, token: str, now: datetime) -> Delivery | None:
-    """Return it as it is now, held until `CLAIM` has passed; `None` where somebody else has it."""
+    """Return the delivery as it is now, held until `CLAIM` has passed; `None` if it is taken or has nothing to send."""
     known = read_delivery(await transaction.get_metadata(delivery.key))
     if known is None or known.due_at > now or not known.numbers:
         return None
@@ -121,7 +122,7 @@ async def claim(transaction: Transaction, delivery: Delivery, token: str, now: d
 
 
 async def get_held(transaction: Transaction, delivery: Delivery) -> Delivery | None:
-    """Return it as it is now, if it is still held by who claimed it."""
+    """Return the delivery as it is now if the claim still holds, else `None`."""
     known = read_delivery(await transaction.get_metadata(delivery.key))
     return known if known is not None and known.token == delivery.token else None
 
@@ -141,7 +142,7 @@ def _write(delivery: Delivery) -> Metadata:
 
 
 def read_delivery(record: Metadata | None) -> Delivery | None:
-    """Return what a record says is still to be sent; `None` for none."""
+    """Return the delivery in a record; `None` if there is no record."""
     if record is None:
         return None
     value = record.value

@@ -1,7 +1,7 @@
-"""Reaching: sends what a webhook is sent, and lets no agent make the server ask what it should not.
+"""Reaching: sends requests to webhooks, and prevents agents from making the server contact what it should not.
 
-A name is resolved once, every address that it has is checked, and one of those is connected to, whatever the name means
-a moment later. Redirects are not followed, and what is answered is neither read nor shown.
+A name is resolved once, all its addresses are checked, and one of those is connected to, whatever the name resolves to
+a moment later. Redirects are not followed, and the body of the answer is neither read nor shown.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ SECONDS = 10.0
 """How long a receiver may take to answer, connecting included."""
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses that stand for IPv4 addresses, by which a gateway reaches those."""
+"""IPv6 addresses that stand for IPv4 addresses, which a gateway (NAT64) reaches for them."""
 
 _HEADERS = {"User-Agent": f"refdesk/{__version__}", "Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What became of one attempt.
+    """The outcome of one attempt.
 
     Attributes:
-        status: As the receiver answered; 0 where it did not.
-        reason: Why it failed, for people; empty where it did not.
-        retry_after: Seconds that the receiver asks to wait; `None` where it does not.
+        status: The HTTP status that the receiver answered with; 0 if it did not answer.
+        reason: Why the attempt failed, for people to read; empty if it did not.
+        retry_after: Seconds that the receiver asks to wait; `None` if it does not.
     """
 
     status: int
@@ -49,36 +49,36 @@ class Reached:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the receiver has it."""
+        """Whether the receiver accepted it."""
         return 200 <= self.status < 300
 
     @property
     def is_gone(self) -> bool:
-        """Whether the receiver wants no more, ever."""
+        """Whether the receiver wants no more messages, ever."""
         return self.status == 410
 
 
 class UnreachableError(Exception):
-    """It may not be reached, or is nowhere; the message says why."""
+    """A host may not be reached, or does not exist; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What may be reached.
+    """Decides what may be reached, and sends there.
 
     Attributes:
         networks: Addresses that may be reached although they are private, also over plain HTTP.
-        hosts: Names that may mean such addresses.
+        hosts: Names that may resolve to private addresses, also over plain HTTP.
     """
 
     networks: Sequence[Network] = ()
     hosts: frozenset[str] = frozenset()
 
     def check_url(self, url: str) -> None:
-        """Return where an agent may have news sent to a URL, as far as can be said without resolving its name.
+        """Refuse a URL that news may not be sent to, as far as that is known without resolving its name.
 
         Raises:
-            InvalidInputError: It may not; the message says why.
+            InvalidInputError: News may not be sent there; the message says why.
         """
         try:
             parsed = httpx2.URL(url)
@@ -100,7 +100,7 @@ class Reach:
             raise InvalidInputError(_PRIVATE)
 
     def may_reach(self, address: Address, host: str = "") -> bool:
-        """Return whether an address may be reached, by that name."""
+        """Return whether an address that a name resolved to may be reached."""
         return is_public(address) or self._is_own(address) or self._is_own_host(host)
 
     def _is_own(self, address: Address) -> bool:
@@ -113,7 +113,7 @@ class Reach:
         """Return the address to connect to.
 
         Raises:
-            UnreachableError: There is none, or any of those that the name has may not be reached.
+            UnreachableError: There is none, or one of the name's addresses may not be reached.
         """
         literal = read_address(host)
         try:
@@ -125,7 +125,7 @@ class Reach:
         return found[0]
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reached:
-        """Send a body once, and return what became of it; never raises for what the receiver does."""
+        """Send a body once and return the outcome; whatever the receiver does raises nothing."""
         try:
             with anyio.fail_after(SECONDS):
                 return await self._post(url, body, headers)
@@ -141,7 +141,7 @@ class Reach:
         port = parsed.port or (443 if parsed.scheme == "https" else 80)
         address = await self.resolve(parsed.host, port)
         sent = {**_HEADERS, **headers, "Host": parsed.netloc.decode("ascii")}
-        # The certificate is checked against the name; only the connection goes to the address that was checked.
+        # The certificate is checked against the name, while the connection goes to the address that was checked.
         named = {"sni_hostname": parsed.raw_host.decode("ascii")} if read_address(parsed.host) is None else {}
         async with (
             httpx2.AsyncClient(
@@ -161,10 +161,10 @@ _PRIVATE = (
 
 
 def read_reach(allowed: Sequence[str]) -> Reach:
-    """Return what may be reached, given names, addresses and networks that may be although they are private.
+    """Return what may be reached, given the names, addresses and networks that are allowed although private.
 
     Raises:
-        ValueError: One is none of these.
+        ValueError: One of them is none of these.
     """
     networks, hosts = list[Network](), set[str]()
     for each in allowed:
@@ -178,9 +178,9 @@ def read_reach(allowed: Sequence[str]) -> Reach:
 
 
 def read_address(host: str) -> Address | None:
-    """Return the address that a host is written as, or `None` where it is a name.
+    """Return the address if a host is written as one, or `None` if it is a name.
 
-    Systems take numbers of other forms for addresses, too (`2130706433`, `0x7f.1`).
+    Operating systems also accept numbers in other forms as addresses (`2130706433`, `0x7f.1`).
     """
     bare = host.strip("[]").partition("%")[0]
     try:
@@ -194,7 +194,7 @@ def read_address(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is one of the public internet, and so is the IPv4 address that it stands for."""
+    """Return whether an address, and any IPv4 address that it stands for, belongs to the public internet."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)

@@ -1,4 +1,4 @@
-"""Showing: what news say to their agent, with the titles as they are now, as far as the agent may read."""
+"""Showing: what news say to their agent, with present titles, as far as the agent may read them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANNOUNCEMENTS = frozenset(("updates:read",))
 
 
 def may_know(scopes: ReadingScopes, held: frozenset[str], event: Event) -> bool:
-    """Return whether these scopes suffice to hear of something."""
+    """Return whether the scopes held suffice to hear of an event."""
     is_announced = event.what == "impacted"
     return scopes.may_read(held, event.toolset) and (not is_announced or held >= ANNOUNCEMENTS)
 
@@ -29,12 +29,12 @@ def may_know(scopes: ReadingScopes, held: frozenset[str], event: Event) -> bool:
 async def read_documents(
     stores: Mapping[str, Store], org: str, wanted: set[tuple[str, str]]
 ) -> dict[tuple[str, str], Document]:
-    """Return what there is of documents, by toolset and id, whether of an org or of what all have.
+    """Return those of the documents that exist, in an org or in the shared org, by toolset and id.
 
     Args:
-        stores: By toolset; those that are not named are in the first.
-        org: Whose.
-        wanted: Toolsets and ids.
+        stores: The stores by toolset; toolsets that are not named are in the first one.
+        org: The org.
+        wanted: Toolsets and ids of the documents.
     """
     found: dict[tuple[str, str], Document] = {}
     main = next(iter(stores.values()))
@@ -48,7 +48,7 @@ async def read_documents(
 
 
 def describe(news: News, label: str, document: Document | None) -> dict[str, JsonValue] | None:
-    """Return what news say, by the names of the wire; `None` where what they are about was erased."""
+    """Return what news say, keyed by the names on the wire; `None` if the document was erased."""
     if document is not None and is_erased(document):
         return None
     event = news.event
@@ -72,12 +72,12 @@ def describe(news: News, label: str, document: Document | None) -> dict[str, Jso
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """What is sent to webhooks.
+    """Makes what is sent to webhooks.
 
     Attributes:
-        stores: By toolset, the first the main one.
-        scopes: What it takes to read.
-        keys: Whoever made a watch with a key hears of nothing that no key of theirs may read any more.
+        stores: The stores by toolset; the first is the main one.
+        scopes: The scopes needed for reading each toolset.
+        keys: The API keys. An agent that made a watch with a key only hears of what one of its valid keys may read.
     """
 
     stores: Mapping[str, Store]
@@ -86,7 +86,7 @@ class Payloads:
     clock: Clock
 
     async def show(self, watch: Watch, found: Sequence[News]) -> list[JsonObject | None]:
-        """Return what is sent of news of one watch, in their order; `None` for what is not sent."""
+        """Return the payloads for news of one watch, in order; `None` for news that are not sent."""
         held = await self._find_scopes(watch)
         documents = await read_documents(
             self.stores, watch.org, {(each.event.toolset, each.event.id) for each in found}
@@ -99,7 +99,7 @@ class Payloads:
         return shown
 
     async def _find_scopes(self, watch: Watch) -> frozenset[str]:
-        """Return what the agent of a watch may do now; of one without a key, what it might when it made the watch."""
+        """Return the present scopes of a watch's agent or, if no known key made it, those it had when making it."""
         keys = await self.keys.list(watch.org)
         if all(key.id != watch.credential for key in keys):
             return watch.scopes

@@ -1,4 +1,4 @@
-"""Signing: deliveries are signed as Standard Webhooks has it, so that receivers can check them with any library of it.
+"""Signing: deliveries are signed as Standard Webhooks specifies, so that any library for it can verify them.
 
 Source: the Standard Webhooks specification, 1.0.0: HMAC-SHA256 over id, timestamp and body, joined by full stops.
 """
@@ -23,10 +23,10 @@ def sign(secret: str, id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """Return the headers of a delivery.
 
     Args:
-        secret: As `make_secret` made it.
-        id: Of the message, the same however often it is sent.
+        secret: A secret from `make_secret`.
+        id: The id of the message, the same however often it is sent.
         timestamp: When it is sent, in seconds since 1970.
-        body: What is sent.
+        body: The body that is sent.
     """
     key = base64.b64decode(secret.removeprefix(PREFIX))
     digest = hmac.new(key, b".".join((id.encode(), str(timestamp).encode(), body)), hashlib.sha256).digest()

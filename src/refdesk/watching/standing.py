@@ -1,7 +1,7 @@
-"""Standing: what becomes of the subjects of watches without being written there: they expire, an announcement makes
-them wrong, or another note contradicts them.
+"""Standing: what happens to the subjects of watches without a write to them: they expire, an announcement makes them
+wrong, or another entry contradicts them.
 
-That has no place in an audit log, so what is known of it is compared with what was known before.
+No audit log records that, so what is known now is compared with what was known before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_DUE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bearing:
-    """What bears on a document: ids of announcements that change what it relies on, and of notes that contradict it."""
+    """What bears on a document: ids of announcements that change what it relies on, and of entries contradicting it."""
 
     impacts: frozenset[str] = frozenset()
     contradicts: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ NOTHING = Bearing()
 
 
 async def read_bearings(store: Store, org: str, watches: Sequence[Watch]) -> list[Bearing]:
-    """Return what bears on the subject of each watch, all of one toolset."""
+    """Return what bears on the subject of each watch; all subjects are in one toolset."""
     ids, toolset = [watch.subject for watch in watches], watches[0].toolsets[0]
     keys = [*records.make_mark_keys(org, toolset, ids), *(cases.make_disputed_key(org, toolset, id) for id in ids)]
     kept = await store.get_many_metadata(keys)
@@ -49,7 +49,7 @@ async def read_bearings(store: Store, org: str, watches: Sequence[Watch]) -> lis
 
 
 def make_seen_key(watch: Watch) -> MetadataKey:
-    """Return where it is kept what bore on the subject of a watch when it was last looked at."""
+    """Return the key of the record of what bore on the subject of a watch at the last look."""
     return MetadataKey(watch.org, SEEN, watch.id)
 
 
@@ -65,7 +65,7 @@ def write_seen(watch: Watch, bearing: Bearing) -> Metadata:
 
 
 def read_seen(record: Metadata | None) -> Bearing:
-    """Return what bore on the subject of a watch when it was last looked at."""
+    """Return what bore on the subject of a watch at the last look."""
     if record is None:
         return NOTHING
     lists = (frozenset(cast("Sequence[str]", record.value[name])) for name in ("impacts", "contradicts"))
@@ -73,7 +73,7 @@ def read_seen(record: Metadata | None) -> Bearing:
 
 
 def list_events(watch: Watch, before: Bearing, now: Bearing, at: datetime) -> list[Event]:
-    """Return what bears on the subject of a watch now and did not before."""
+    """Return events for whatever bears on the subject of a watch now but did not before."""
     toolset = watch.toolsets[0]
     impacts = [Event("impacted", toolset, watch.subject, at, 0, id) for id in sorted(now.impacts - before.impacts)]
     disputes = sorted(now.contradicts - before.contradicts)
@@ -83,7 +83,7 @@ def list_events(watch: Watch, before: Bearing, now: Bearing, at: datetime) -> li
 async def take_expired(
     transaction: Transaction, org: str, watches: Mapping[str, Watch], due: Sequence[Metadata]
 ) -> list[tuple[Watch, Event]]:
-    """Return what expired, as events, and remove the records that said when, as far as they still say it."""
+    """Return events for what expired, and remove the records that said when, except those changed meanwhile."""
     known = await transaction.get_many_metadata([record.key for record in due])
     taken = [record for record, now in zip(due, known, strict=True) if now == record]
     await transaction.remove_metadata([record.key for record in taken])
@@ -96,11 +96,11 @@ async def take_expired(
 
 
 async def list_due(store: Store, now: datetime) -> list[Metadata]:
-    """Return the records of what has expired."""
+    """Return the expiry records that are due."""
     return await store.list_metadata(EXPIRY, due_until=now, limit=MOST_DUE)
 
 
 def get_expiry(document: Document, name: str) -> datetime | None:
-    """Return from when on a document does not hold, by the name of its date range."""
+    """Return when a document expires, given the name of the date range; `None` if never."""
     spans = document.date_ranges.get(name)
     return spans[0].start if spans else None

@@ -1,7 +1,7 @@
-"""Watches: what agents asked to be told of, kept as bookkeeping of their org.
+"""Watches: what agents asked to be told of, kept as metadata of their org.
 
-A watch belongs to the agent that made it. It knows where each audit log ended when it was made, so that it tells of
-nothing that was there before.
+A watch belongs to the agent that made it. It records where each audit log ended when it was made, so that it tells
+nothing from before.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
     from refdesk.protocols import Reader, Transaction
 
 WATCH = "watch"
-"""A watch, named by its id."""
+"""Kind of the record of a watch, named by the watch's id."""
 
 STATE = "watch_state"
-"""How often watches were made or removed, so that every process sees that they are others now."""
+"""How often watches were made, changed or removed, so that every process notices that it has to read them again."""
 
 PROGRESS = "watch_progress"
-"""Up to which act of an audit log an org has heard, by the log's name."""
+"""The number of the last act of an audit log that an org has heard of, named by the log's name."""
 
 SEEN = "watch_seen"
-"""What bears on the subject of a watch without being written there: impacts, contradictions; by the watch's id."""
+"""What bears on the subject of a watch without a write to it (impacts, contradictions), named by the watch's id."""
 
 EXPIRY = "watch_expiry"
-"""When the subject of a watch expires, due then; by the watch's id."""
+"""When the subject of a watch expires; due then, named by the watch's id."""
 
 UNREAD = "watch_unread"
-"""A document whose vectors searches are still to judge, once it has some."""
+"""A document that searches are still to judge by its vectors, once it has any."""
 
 DELIVERY = "watch_delivery"
-"""What is still to be sent to the webhook of a watch, named by its id."""
+"""What is still to be sent to the webhook of a watch, named by the watch's id."""
 
 MOST_WATCHES = 100_000
-"""So many of all orgs are followed."""
+"""At most this many, of all orgs together, are followed."""
 
 Kind: TypeAlias = Literal["search", "product", "entry", "skill"]
 
@@ -52,7 +52,7 @@ class Webhook:
     """Where the news of a watch are sent.
 
     Attributes:
-        secret: What deliveries are signed with: `whsec_` and Base64.
+        secret: The secret that deliveries are signed with: `whsec_` and Base64.
     """
 
     url: str
@@ -64,16 +64,16 @@ class Watch:
     """What one agent wants to be told of.
 
     Attributes:
-        subject: Of a search what is asked, of a product its id as `impact.products` knows it, else the document's id.
-        named: A product as the agent named it; else empty.
+        subject: For a search its question, for a product its id in `impact.products`, else the document's id.
+        named: The product as the agent named it; empty for other kinds.
         label: What the agent calls the watch.
-        toolsets: Where is looked. Of an entry or a skill, the one that keeps it.
-        tags: That documents must have, all of them.
+        toolsets: The toolsets to look in; for an entry or a skill, the one that keeps it.
+        tags: Tags that documents must have, all of them.
         least: How well a document must match a search.
-        scopes: What its agent was allowed when it was made: it hears of nothing else.
-        credential: The id of the key that made it; empty where there was none.
-        begins: By an audit log's name, the number of its last act when the watch was made.
-        paused: Whether it tells nothing. It still follows what it watches, so that it goes on where that is.
+        scopes: The scopes that its agent had when it was made; they count if no known key made it.
+        credential: The id of the key that made it; empty if there was none.
+        begins: By an audit log's name, the number of the log's last act when the watch was made.
+        paused: Whether it tells nothing. It still follows its subject, so that it can resume from there.
     """
 
     id: str
@@ -99,7 +99,7 @@ class Watch:
         return make_key(self.org, self.id)
 
     def is_like(self, other: Watch) -> bool:
-        """Return whether both tell the same agent of the same in the same way."""
+        """Return whether both tell the same agent of the same things in the same way."""
         return self._identity == other._identity
 
     @property
@@ -110,12 +110,12 @@ class Watch:
 
 
 def make_key(org: str, id: str) -> MetadataKey:
-    """Return where a watch is kept."""
+    """Return the key of a watch's record."""
     return MetadataKey(org, WATCH, id)
 
 
 def make_progress_key(org: str, log: str) -> MetadataKey:
-    """Return where it is kept up to which act of an audit log an org has heard."""
+    """Return the key of the record of how far an org has heard of an audit log."""
     return MetadataKey(org, PROGRESS, log)
 
 
@@ -169,25 +169,25 @@ async def list_watches(reader: Reader, org: str | None = None) -> list[Watch]:
 
 
 async def count_change(transaction: Transaction) -> None:
-    """Let every process see that there are other watches; called first, so that orgs are locked in one order."""
+    """Let every process see that the watches changed; call it first, so that orgs are always locked in one order."""
     count = await read_count(transaction)
     await transaction.put_metadata([Metadata(_STATE_KEY, {"count": count + 1})])
 
 
 async def read_count(reader: Reader) -> int:
-    """Return how often watches were made or removed."""
+    """Return how often watches were made, changed or removed."""
     record = await reader.get_metadata(_STATE_KEY)
     return int(str(record.value["count"])) if record is not None else 0
 
 
 async def put_watch(transaction: Transaction, watch: Watch, others: Iterable[Watch], expires: datetime | None) -> None:
-    """Keep a new watch; the first of an org begins at the present ends of the audit logs.
+    """Store a new watch; the first of an org begins at the present ends of the audit logs.
 
     Args:
-        transaction: In which `count_change` was called.
+        transaction: One in which `count_change` was called.
         watch: The watch.
-        others: Those that its org has.
-        expires: When its subject does.
+        others: The watches that its org already has.
+        expires: When its subject expires.
     """
     await transaction.put_metadata([write_watch(watch)])
     if not any(True for _ in others):
@@ -197,7 +197,7 @@ async def put_watch(transaction: Transaction, watch: Watch, others: Iterable[Wat
 
 
 async def put_expiry(transaction: Transaction, watch: Watch, expires: datetime | None) -> None:
-    """Keep when the subject of a watch expires, or that it does not."""
+    """Record when the subject of a watch expires, or that it does not."""
     key = MetadataKey(watch.org, EXPIRY, watch.id)
     if expires is None:
         await transaction.remove_metadata([key])
@@ -207,6 +207,6 @@ async def put_expiry(transaction: Transaction, watch: Watch, expires: datetime |
 
 
 async def remove_watch(transaction: Transaction, watch: Watch) -> None:
-    """Remove a watch with what is known for it; `count_change` was called in the transaction."""
+    """Remove a watch and everything kept for it; `count_change` must have been called in the transaction."""
     kinds = (WATCH, SEEN, EXPIRY, DELIVERY)
     await transaction.remove_metadata([MetadataKey(watch.org, kind, watch.id) for kind in kinds])
