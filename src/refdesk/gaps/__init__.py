@@ -1,1 +1,1 @@
-"""What the desk does not know: questions without an answer, grouped, until something answers them."""
+"""What the desk does not know: unanswered questions, grouped, until something answers them."""

@@ -1,8 +1,8 @@
-"""Whether something answers a question: by how well it matches, and by how many of the question's words it has.
+"""Whether something answers a question: judged by how well it matches and how many of the question's words it has.
 
-A hit on the subject matches well; what answers has the words of the question, too. Both weights were fitted on manuals
-and on scientific claims, each asked what it knows and what was left out of it; `python -m benchmarks.gaps --fit` prints
-what they do there.
+A document on the same subject matches well, but an answer also has the words of the question. Both weights were fitted
+on manuals and on scientific claims, with questions on what they contain and on what had been left out of them;
+`python -m benchmarks.gaps --fit` prints how they do there.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from refdesk.protocols import DocumentVectors, Store
 
 ANSWERED = 0.46
-"""From this on something is taken to answer a question. Of those it was fitted on, 2 of 100 that are answered stay
-below, and 92 of 100 about something else."""
+"""From this value on, something is taken to answer a question. Of the questions it was fitted on, 2 of 100 with an
+answer stay below it, and 92 of 100 without one."""
 
 WORDS_WEIGHT = 0.2
-"""What the share of the question's words counts beside the strength of the match."""
+"""The weight of the share of the question's words, relative to the strength of the match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best that was found: how surely it answers, and what it is, as `toolset/id`; empty for what is not kept."""
+    """The best that was found: how surely it answers, and what it is, as `toolset/id`; empty if it is not kept here."""
 
     strength: float = 0.0
     item: str = ""
@@ -42,8 +42,8 @@ def weigh(strength: float, covered: float) -> float:
     """Return how surely something answers, in [0, 1].
 
     Args:
-        strength: How well it matches, see `matching.judge`.
-        covered: The share of the question's words that it has, see `matching.cover`.
+        strength: How well it matches; see `matching.judge`.
+        covered: The share of the question's words that it has; see `matching.cover`.
     """
     return (strength + WORDS_WEIGHT * covered) / (1.0 + WORDS_WEIGHT)
 
@@ -57,7 +57,7 @@ def judge_answer(wording: Wording, document: Document, vectors: DocumentVectors)
 
 
 async def judge_hits(store: Store, org: str, toolset: str, wording: Wording, hits: Sequence[ProviderHit]) -> list[Best]:
-    """Return how surely hits of a toolset answer a question of an org, in their order."""
+    """Return how surely hits of a toolset answer a question of an org, in the order of the hits."""
     ids = [hit.id for hit in hits]
     documents: dict[str, tuple[Document, DocumentVectors]] = {}
     for each in (SHARED_ORG, org):
@@ -77,7 +77,7 @@ def _judge_hit(wording: Wording, hit: ProviderHit, kept: tuple[Document, Documen
 
 
 def _find_passage(wording: Wording, vectors: DocumentVectors) -> tuple[float | None, tuple[int, int] | None]:
-    """Return the cosine of the passage that is nearest to a question, and where it is; `None` without vectors."""
+    """Return the cosine and the offsets of the passage nearest to a question; `None` for both without vectors."""
     vector = wording.vector
     passages = [each for model, of in vectors if vector is not None and model.name == vector.model for each in of]
     if vector is None or not passages:

@@ -1,7 +1,7 @@
-"""Keeps gaps: groups questions that had no answer, notices when something answers them, and forgets what is old.
+"""Keeps gaps: groups questions that had no answer, notices when something answers them, and forgets old ones.
 
-What a search found is judged once more here, where nobody waits: everything that whoever asked may read is asked. What
-answers a gap later is noticed when it has been embedded, and judged by the same measure.
+The question is asked again here, where nobody waits, of everything that the asking agent may read. A document that
+answers a gap later is noticed once it has been embedded, and judged by the same measure.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ logger = logging.getLogger(__name__)
 
 BATCH = 16
 MOST_TEXT = 500
-"""Characters of a question that are kept."""
+"""At most this many characters of a question are kept."""
 
 MOST_WORDINGS = 30
-"""Of one gap; one more only counts."""
+"""Most wordings of one gap that are kept; a further one replaces the one asked longest ago."""
 
 MOST_CACHED = 2000
-"""Questions whose vectors are at hand."""
+"""How many questions may be cached with their vectors."""
 
 LOOK_SECONDS = 600.0
-"""How often what is too old is looked for."""
+"""How often to look for gaps that are too old."""
 
 RETRY_SECONDS = 5.0
 
@@ -67,12 +67,12 @@ class Keeper:
     """Keeps the gaps of all orgs; `run` it as a background task in a server.
 
     Attributes:
-        base: Where they are kept, and what makes vectors of questions.
-        ask: Returns the best that there is for a question, of all that who asked may read.
-        list_reach: Returns the toolsets that who asked may read.
-        working: Around each batch: lets it begin when nobody waits for anything else.
-        give_way: Awaited before each question that is asked again: lets calls go first that came meanwhile.
-        on_change: Called when what is known of gaps has changed.
+        base: The knowledge base that keeps them and embeds questions.
+        ask: Returns the best match for a question among everything that the asking agent may read.
+        list_reach: Returns the toolsets that the asking agent may read.
+        working: Entered around each batch; lets it begin only when nobody waits for anything else.
+        give_way: Awaited before each question that is asked again, to let calls that came meanwhile go first.
+        on_change: Called when the gaps have changed.
     """
 
     base: KnowledgeBase
@@ -86,7 +86,7 @@ class Keeper:
     _cache: dict[str, Wording] = field(default_factory=dict[str, Wording])
 
     async def run(self) -> None:
-        """Work until cancelled. Trouble is logged; what could not be kept is counted."""
+        """Work until cancelled. Failures are logged; questions that could not be kept are counted."""
         while True:
             try:
                 await self.forget_old()
@@ -101,14 +101,14 @@ class Keeper:
                 await anyio.sleep(RETRY_SECONDS)
 
     async def run_until_done(self) -> int:
-        """Group all that waits; return how many questions that were."""
+        """Group all waiting questions; return how many there were."""
         total = 0
         while worked := await self.run_once():
             total += worked
         return total
 
     async def run_once(self) -> int:
-        """Group some of the questions that wait; return how many those were."""
+        """Group a batch of waiting questions; return how many there were."""
         missed = self.waiting.take(BATCH)
         by_org: dict[str, list[Missed]] = {}
         for each in missed:
@@ -137,7 +137,7 @@ class Keeper:
                 await _count_dropped(transaction, org, dropped)
                 await self._bound(transaction, gaps.values())
             if await store.get_change_mark() != mark:
-                # What came meanwhile was compared with the gaps that there were before.
+                # Documents that came meanwhile were compared only with the gaps that existed before.
                 await self._compare_again([each for each, one in looked if one is not None], placed)
             self.on_change()
         del self.waiting.dropped[org]
@@ -150,7 +150,7 @@ class Keeper:
                 await self._close(one.org, toolset, {one.gap: id})
 
     async def _look_again(self, missed: Missed) -> Asked | None:
-        """Return a question as it is kept, or `None` where something that who asked may read answers it."""
+        """Return a question as it is kept, or `None` if something that the asking agent may read answers it."""
         await self.give_way()
         best = await self.ask(missed)
         text = " ".join((await anyio.to_thread.run_sync(mask, missed.text[: 4 * MOST_TEXT])).split())[:MOST_TEXT]
@@ -173,7 +173,7 @@ class Keeper:
     async def _add(
         self, transaction: Transaction, gaps: dict[str, Gap], asked: Asked, wordings: Mapping[str, Wording]
     ) -> Asked:
-        """Put a question with its like, and return it as it is there."""
+        """Add a question to the gap that asks the same, or to a new one, and return it as stored."""
         gap = find_like(gaps.values(), asked.text, wordings) or Gap(asked.org, self.base.identifiers.new(), ())
         placed = replace(asked, gap=gap.id)
         same = next((one for one in gap.asked if one.key == placed.key), None)
@@ -186,20 +186,20 @@ class Keeper:
         others = [one for one in gap.asked if one is not same]
         await transaction.put_metadata([write_asked(placed, self.bounds.kept)])
         if gap.became.state == "answered" and gap.became.answer.partition("/")[0] in asked.reach:
-            # Who asked may read what was said to answer it, and it did not.
+            # The asking agent may read the answer recorded for this gap, and it did not answer the question.
             await transaction.remove_metadata([make_key(gap.org, gap.id)])
             gap = replace(gap, became=Became())
         gaps[gap.id] = gap.leave([*others, placed])
         return placed
 
     async def _bound(self, transaction: Transaction, gaps: Iterable[Gap]) -> None:
-        """Forget the gaps beyond as many as are kept: those that were not asked for longest."""
+        """Forget the gaps beyond the number that is kept: those that were last asked longest ago."""
         newest = sorted(gaps, key=lambda gap: max(one.last for one in gap.asked), reverse=True)
         for gap in newest[self.bounds.most :]:
             await transaction.remove_metadata([*(one.key for one in gap.asked), make_key(gap.org, gap.id)])
 
     async def forget_old(self) -> int:
-        """Forget what nobody has asked for too long; return how many wordings that were."""
+        """Forget wordings that nobody has asked for too long; return how many there were."""
         store, now = self.base.store, self.base.clock.now()
         before = await list_all_gaps(store)
         gone = [(gap, one) for gap in before for one in gap.asked if one.last + self.bounds.kept <= now]
@@ -214,7 +214,7 @@ class Keeper:
         return len(gone)
 
     async def take_new(self, store: Store, collection: Collection, documents: Sequence[Document]) -> None:
-        """Close the gaps that these documents answer, which have just been embedded."""
+        """Close the gaps that these documents, which have just been embedded, answer."""
         current = [each for each in documents if each.state is State.CURRENT]
         if not current:
             return
@@ -242,7 +242,7 @@ class Keeper:
             self.on_change()
 
     async def _read_wordings(self, asked: Sequence[Asked]) -> dict[str, Wording]:
-        """Return the wordings of questions, by their texts, with vectors where there is a model."""
+        """Return the wordings of questions, by text, with vectors if there is a model."""
         read: dict[str, Wording] = {}
         for one in asked:
             known = self._cache.get(one.text)
@@ -257,7 +257,7 @@ class Keeper:
 
 
 def find_like(gaps: Iterable[Gap], text: str, wordings: Mapping[str, Wording]) -> Gap | None:
-    """Return the gap that a question belongs to: that of the wording most like it, where one is like enough."""
+    """Return the gap that a question belongs to: that of the most similar wording, if it is similar enough."""
     mine = wordings.get(text) or Wording(text)
     likeness = [(compare(mine, wordings.get(one.text) or Wording(one.text)), gap) for gap in gaps for one in gap.asked]
     best, gap = max(likeness, key=lambda pair: pair[0], default=(0.0, None))
@@ -270,7 +270,7 @@ def find_answers(
     vectors: Sequence[DocumentVectors],
     wordings: Mapping[str, Wording],
 ) -> list[tuple[Gap, Document]]:
-    """Return the gaps that one of the documents answers, in any of their wordings, each with the one that does best."""
+    """Return the gaps that one of the documents answers, in any of their wordings, each with the best document."""
     found: list[tuple[Gap, Document]] = []
     for gap in gaps:
         judged = [

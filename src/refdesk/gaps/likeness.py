@@ -1,7 +1,7 @@
-"""Whether two questions ask the same: by their vectors where there are any, and by the words that they share.
+"""Whether two questions ask the same: judged by their vectors, if there are any, and by the words that they share.
 
-The thresholds were fitted on questions of ours (`benchmarks/gaps/wordings_dev.txt`); `python -m benchmarks.gaps` says
-how they do on others.
+The thresholds were fitted on refdesk's own questions (`benchmarks/gaps/wordings_dev.txt`); `python -m benchmarks.gaps`
+shows how they do on others.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from refdesk.model import VectorQuery
 
 ALIKE = 0.70
-"""From this likeness on two questions are taken to ask the same."""
+"""From this likeness on, two questions are taken to ask the same."""
 
 SHARED_WORDS = 0.46
-"""The part of their words that two questions share from which on they are that alike where there are no vectors."""
+"""The share of common words from which on, without vectors, two questions are taken to ask the same."""
 
 WORDS_TRUST = 0.25
-"""How much of what meaning leaves open words can make up for."""
+"""How much of the likeness that vectors leave missing shared words can make up for."""
 
 _NUMBERS = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A question and its vector, where there is one."""
+    """A question and its vector, if there is one."""
 
     text: str
     vector: VectorQuery | None = None
 
 
 def compare(one: Wording, other: Wording) -> float:
-    """Return how alike two questions are, in [0, 1]: 0 where they name other numbers, 1 where they use equal words."""
+    """Return how alike two questions are, in [0, 1]: 0 if they name different numbers, 1 if they use the same words."""
     mine, theirs = _read(one.text), _read(other.text)
     if mine.numbers != theirs.numbers:
         return 0.0

@@ -1,4 +1,4 @@
-"""The questions that just had no answer, until somebody groups them: in memory, so that no search waits for it."""
+"""Questions that just had no answer, until they are grouped: held in memory, so that no search has to wait."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from refdesk.model import Principal
 
 MOST_WAITING = 1000
-"""Of more, the oldest are dropped, and it is told how many."""
+"""If there are more, the oldest are dropped, and their number is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long and how many gaps of an org are kept."""
+    """How many gaps of an org are kept, and for how long."""
 
     kept: timedelta = timedelta(days=90)
     most: int = 500
@@ -28,14 +28,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A question whose answer had nothing strong.
+    """A question whose answer contained no strong match.
 
     Attributes:
         principal: Who asked.
-        text: As it was asked: nothing of it is masked yet.
-        toolsets: Of which it was asked.
+        text: The question as it was asked, not masked yet.
+        toolsets: The toolsets that were asked.
         at: When it was asked last.
-        count: How often, since it waits.
+        count: How often it was asked while it has been waiting.
     """
 
     principal: Principal
@@ -46,13 +46,13 @@ class Missed:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What askings have in common that are counted as one."""
+        """A key that is equal for askings that are counted as one question."""
         return self.principal, self.text, self.toolsets
 
 
 @dataclass(slots=True)
 class Waiting:
-    """Questions that wait to be grouped, and how many of each org were dropped since that was last asked."""
+    """Questions that wait to be grouped, and how many of each org were dropped since they were last counted."""
 
     most: int = MOST_WAITING
     doorbell: Doorbell = field(default_factory=Doorbell)
@@ -79,5 +79,5 @@ class Waiting:
         self.dropped[missed.principal.org] += missed.count
 
     def take(self, most: int) -> list[Missed]:
-        """Return at most so many of them, oldest first, which wait no more."""
+        """Remove and return at most this many of them, oldest first."""
         return [self._missed.popitem(last=False)[1] for _ in range(min(most, len(self._missed)))]

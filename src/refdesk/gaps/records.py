@@ -1,7 +1,7 @@
-"""How gaps are kept: a record of each asking, masked, and one of what became of the gap.
+"""How gaps are kept: a masked record of each asking, and a record of what became of the gap.
 
-An asking is a wording of one agent's, so that erasing the agent erases it. What is named as `toolset/id` is there only
-as long as the document is: erase that, and the gap is open again.
+An asking is one agent's wording, so that erasing the agent erases it. A document named as `toolset/id` counts only as
+long as it exists: if it is erased, the gap is open again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from refdesk.protocols import Reader
 
 ASKED = "gap_asked"
-"""A wording of a question, by one agent; due when it is forgotten."""
+"""A wording of a question by one agent; due when it is to be forgotten."""
 
 STATE = "gap"
-"""What became of a gap; an open one that nobody has judged has none."""
+"""What became of a gap; an open gap that nobody has judged has no such record."""
 
 DROPPED = "gap_dropped"
 """How many questions of an org could not be kept."""
@@ -34,15 +34,15 @@ State: TypeAlias = Literal["open", "answered", "dismissed"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A wording of a question that an agent asked, once or more often.
+    """A wording of a question that an agent asked once or more often.
 
     Attributes:
-        gap: Of which gap it is.
-        text: Masked.
-        toolsets: Of which it was asked.
-        reach: Which toolsets the agent might read: what is kept there may answer it.
-        strength: Of the best that was found, in [0, 1].
-        best: That, as `toolset/id`; empty where there was nothing.
+        gap: The id of the gap that it belongs to.
+        text: The wording, masked.
+        toolsets: The toolsets that were asked.
+        reach: The toolsets that the agent could read: documents there may answer it.
+        strength: How surely the best that was found answers it, in [0, 1].
+        best: The best that was found, as `toolset/id`; empty if there was nothing.
     """
 
     org: str
@@ -64,7 +64,7 @@ class Asked:
         return MetadataKey(self.org, ASKED, f"{self.gap}/{blake2b(said, digest_size=12).hexdigest()}")
 
     def add(self, other: Asked) -> Asked:
-        """Return it with another asking of the same wording."""
+        """Return it combined with another asking of the same wording."""
         found = max((self, other), key=lambda each: each.last)
         return replace(
             self,
@@ -102,7 +102,7 @@ NOTHING = Became()
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A question without an answer, in all its wordings, and what became of it."""
+    """An unanswered question, in all its wordings, and what became of it."""
 
     org: str
     id: str
@@ -110,12 +110,12 @@ class Gap:
     became: Became = NOTHING
 
     def leave(self, asked: Iterable[Asked]) -> Gap:
-        """Return the gap with these wordings alone."""
+        """Return the gap with only these wordings."""
         return replace(self, asked=tuple(asked))
 
 
 def write_asked(asked: Asked, kept: timedelta) -> Metadata:
-    """Return the record of an asking, which is forgotten when nobody asks again for so long."""
+    """Return the record of an asking, which is forgotten if nobody asks again for as long as `kept`."""
     value: dict[str, JsonValue] = {
         name: getattr(asked, name) for name in ("agent", "text", "count", "strength", "best")
     }
@@ -143,7 +143,7 @@ def read_asked(record: Metadata) -> Asked:
 
 
 def make_key(org: str, id: str) -> MetadataKey:
-    """Return where it is kept what became of a gap."""
+    """Return the key of the record of what became of a gap."""
     return MetadataKey(org, STATE, id)
 
 
@@ -155,7 +155,7 @@ def write_became(org: str, id: str, became: Became) -> Metadata:
 
 
 def read_became(value: JsonObject | None) -> Became:
-    """Return what `write_became` wrote; where that is nothing, nothing became of the gap."""
+    """Return what `write_became` wrote; without a record, nothing became of the gap yet."""
     if value is None:
         return NOTHING
     at = value["at"]
@@ -165,7 +165,7 @@ def read_became(value: JsonObject | None) -> Became:
 
 
 async def list_gaps(reader: Reader, org: str) -> list[Gap]:
-    """Return the gaps of an org, in the order of their ids, with all their wordings, oldest first."""
+    """Return the gaps of an org, ordered by id, with all their wordings, oldest first."""
     return _gather(
         await reader.list_metadata(ASKED, org=org, limit=MOST_READ),
         await reader.list_metadata(STATE, org=org, limit=MOST_READ),
@@ -173,7 +173,7 @@ async def list_gaps(reader: Reader, org: str) -> list[Gap]:
 
 
 async def list_all_gaps(reader: Reader) -> list[Gap]:
-    """Return the gaps of all orgs: for the server's own work, never for a caller."""
+    """Return the gaps of all orgs: for the server's own work, never to be shown to callers."""
     return _gather(
         await reader.list_metadata(ASKED, limit=MOST_READ), await reader.list_metadata(STATE, limit=MOST_READ)
     )
@@ -191,7 +191,7 @@ def _gather(asked: Sequence[Metadata], states: Sequence[Metadata]) -> list[Gap]:
 
 
 def make_dropped_key(org: str) -> MetadataKey:
-    """Return where it is counted how many questions of an org could not be kept."""
+    """Return the key of the count of questions of an org that could not be kept."""
     return MetadataKey(org, DROPPED, "count")
 
 
