@@ -1,1 +1,1 @@
-"""What a change means for what is known: what announcements change, what notes rely on, and which notes disagree."""
+"""What changes mean for stored knowledge: what announcements change, what notes rely on, and which notes disagree."""

@@ -1,6 +1,6 @@
 """Cases: two notes that contradict each other, until one is superseded or somebody says that both hold.
 
-They are kept as impacts are, as bookkeeping without a word of the notes; see `records`.
+Like impacts, they are kept as metadata without any text of the notes; see `records`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ CASE = "impact_case"
 """Two notes that contradict each other."""
 
 DISPUTED = "impact_disputed"
-"""What contradicts a note and what it repeats, so that whoever shows it reads one record."""
+"""What contradicts a note and what it repeats, so that showing the note takes only one record."""
 
 Standing: TypeAlias = Literal["open", "both_hold", "dismissed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two notes: its id, the offsets of the passage in its body, and what it said when it was compared."""
+    """One of two notes: its id, the offsets of the passage in its body, and the digest of its text when compared."""
 
     id: str
     start: int
@@ -37,13 +37,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Two notes of an org that contradict each other, by the order of their ids.
+    """Two notes of an org that contradict each other, ordered by id.
 
     Attributes:
-        way: Another value, a denial, or another state.
-        standing: Whether somebody has settled it; who supersedes a note need not.
-        by: Who settled it, or opened it again; empty where nobody did.
-        reason: For whom both hold, or why it is none.
+        way: A different value, a denial, or a different state.
+        standing: Whether somebody has settled it; superseding one of the notes makes that unnecessary.
+        by: Who settled it, or opened it again; empty if nobody did.
+        reason: For whom each holds, or why they do not contradict each other.
     """
 
     org: str
@@ -57,20 +57,20 @@ class Case:
 
     @property
     def key(self) -> MetadataKey:
-        """Where it is kept: named by both, so that erasing either erases it."""
+        """The key of its record: named by both notes, so that erasing either erases it."""
         return make_key(self.org, self.one.id, self.other.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Disputed:
-    """What contradicts a note, and what it repeats: ids."""
+    """The ids of notes that contradict a note, and of those that it repeats."""
 
     contradicts: tuple[str, ...] = ()
     repeats: tuple[str, ...] = ()
 
 
 def make_key(org: str, one: str, other: str) -> MetadataKey:
-    """Return where the case of two notes is kept, whichever is named first."""
+    """Return the key of the case of two notes, in whichever order they are given."""
     first, second = sorted((one, other))
     return MetadataKey(org, CASE, f"{first}/{second}")
 
@@ -105,7 +105,7 @@ def _read_side(value: JsonObject) -> Side:
 
 
 def make_disputed_key(org: str, toolset: str, id: str) -> MetadataKey:
-    """Return where it is kept what contradicts a note."""
+    """Return the key of the record of what contradicts a note."""
     return MetadataKey(org, DISPUTED, f"{toolset}/{id}")
 
 
@@ -124,7 +124,7 @@ def _write_disputed(key: MetadataKey, disputed: Disputed) -> Metadata:
 async def put_cases(
     transaction: Transaction, org: str, toolset: str, id: str, cases: Sequence[Case], repeats: Iterable[str]
 ) -> None:
-    """Make what was found of a note its cases; what was settled stays so while both notes say the same."""
+    """Replace the cases of a note by those found; a settled case stays settled while both texts are unchanged."""
     key = make_disputed_key(org, toolset, id)
     before = read_disputed(await transaction.get_metadata(key))
     found = {_get_other(case, id): case for case in cases}
@@ -144,7 +144,7 @@ async def put_cases(
 
 
 async def _note(transaction: Transaction, key: MetadataKey, id: str, *, is_there: bool) -> None:
-    """Let a note know of another that contradicts it, or does no more."""
+    """Record for a note that another contradicts it, or no longer does."""
     disputed = read_disputed(await transaction.get_metadata(key))
     others = {*disputed.contradicts, id} if is_there else set(disputed.contradicts) - {id}
     await transaction.put_metadata([_write_disputed(key, replace(disputed, contradicts=tuple(sorted(others))))])
@@ -163,7 +163,7 @@ def _keep_standing(case: Case, record: Metadata | None) -> Case:
 
 
 async def settle(transaction: Transaction, case: Case, standing: Standing, by: str, reason: str) -> Case:
-    """Say what becomes of a case, and return it as it is now."""
+    """Settle a case or reopen it, and return it as it is now."""
     settled = replace(case, standing=standing, by=by, reason=reason)
     await transaction.put_metadata([write_case(settled)])
     return settled
@@ -172,13 +172,13 @@ async def settle(transaction: Transaction, case: Case, standing: Standing, by: s
 async def get_disputes(
     reader: Reader, org: str, ids: Sequence[str], records: Sequence[Metadata | None]
 ) -> list[Disputed]:
-    """Return for each note what contradicts it, as far as that is open, and what it repeats.
+    """Return for each note what contradicts it in cases still open, and what it repeats.
 
     Args:
-        reader: Tells which cases are open.
-        org: Whose the notes are.
-        ids: The notes.
-        records: What is kept of each; see `make_disputed_key`.
+        reader: The store, read to see which cases are open.
+        org: The org of the notes.
+        ids: The ids of the notes.
+        records: The record kept for each; see `make_disputed_key`.
     """
     found = [read_disputed(record) for record in records]
     keys = [make_key(org, id, other) for id, each in zip(ids, found, strict=True) for other in each.contradicts]

@@ -1,4 +1,4 @@
-"""Reads all changes that were kept, anew when another process has written some."""
+"""Reads all stored changes, and again whenever any process has written some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNT_KEY = MetadataKey(SHARED_ORG, STATE, "changes")
 
 @dataclass(slots=True)
 class ChangeReader:
-    """The changes that are kept in some stores."""
+    """The changes kept in some stores."""
 
     stores: Sequence[Store]
     _known: KnownChanges | None = None

@@ -1,4 +1,4 @@
-"""Changes as values that any store can hold, without a word of the announcement's text but the terms of its title."""
+"""Changes as values that any store can hold, with none of the announcement's text except terms and names from it."""
 
 from __future__ import annotations
 

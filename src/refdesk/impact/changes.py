@@ -1,4 +1,4 @@
-"""What an announcement changes: which thing, how, from when, and what takes its place."""
+"""What an announcement changes: which thing, how, from when, and what replaces it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RELEASED = re.compile(
     r"\s*(?:generally,?\s+available|general\s+availability|launched|now\s+(?:generally\s+)?available)\b", re.IGNORECASE
 )
 _OF_OFFERS: tuple[ChangeKind, ...] = ("price", "limit", "renames")
-"""How what only offers something may still change something else, in passing."""
+"""Kinds of change that an announcement which only offers something may still make in passing."""
 
 _LABEL = re.compile(
     r"""^\s*(?:retirement|announcing|update|generally,?\savailable|(?:public\s|private\s)?preview|in\sdevelopment|launched
@@ -71,16 +71,16 @@ _RENAMED = re.compile(
     r"(?:→|->|⇒|(?:is|are|was|were|will be) (?:now )?(?:called|renamed(?: to)?))"
 )
 _HEAD = 1200
-"""So many characters of an announcement say what it is about; the rest is advice and help."""
+"""The first this many characters of an announcement say what it is about; the rest is advice and help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What is read of an announcement.
+    """The parts of an announcement that are read.
 
     Attributes:
-        products: As its source names them.
-        due: The first days of the months that its source gives for what it announces.
+        products: Its products, as named by its source.
+        due: The months that its source gives for what it announces, each as its first day.
     """
 
     id: str
@@ -96,22 +96,22 @@ class Change:
 
     Attributes:
         products: Ids of the products that it changes, in whole or in part.
-        is_named: Whether its title names them; else only its source does.
+        is_named: Whether its title names them; if not, only its source does.
         related: Products that its source names.
-        context: Products that what it changes is a part of, or is used in.
-        series: Series of virtual machines that it means, folded.
-        versions: Versions that it means.
-        terms: What else its subject is called, as terms, each with its weight.
+        context: Products that the changed thing is a part of, or is used in.
+        series: Series of virtual machines that it is about, folded.
+        versions: Versions that it is about.
+        terms: Further terms that name its subject, each with its weight.
         pairs: Neighbouring terms of the subject.
         identifiers: Names that it spells out, folded.
-        phrases: Names that no longer hold.
-        counted: Terms of what it sets a limit for.
+        phrases: Names that are no longer valid.
+        counted: Terms for what it sets a limit on.
         qualifiers: Words that narrow it: a tier, a system, a cloud, a region.
-        tiers: The only tiers that it means.
-        former: Numbers that held before.
-        successors: Products, series and versions that take its place.
-        due: From when; `None` where the announcement does not say.
-        start, end: Offsets in the text of the sentence that says it best; equal where only the title does.
+        tiers: The only tiers that it applies to.
+        former: Numbers that were valid before.
+        successors: Products, series and versions that replace the changed thing.
+        due: When it takes effect; `None` if the announcement does not say.
+        start, end: Offsets in the text of the sentence that says it best; equal if only the title does.
     """
 
     id: str
@@ -137,7 +137,7 @@ class Change:
 
 
 def read_change(announcement: Announcement) -> Change | None:
-    """Return what an announcement changes, or `None` where it only offers something that is not released yet."""
+    """Return what an announcement changes, or `None` if it only offers something that is not released yet."""
     title, text = " ".join(announcement.title.split()), announcement.text
     kind, (start, end) = _find_kind(title, text)
     if kind is None:
@@ -170,10 +170,10 @@ def read_change(announcement: Announcement) -> Change | None:
 
 
 def find_due(announcement: Announcement, says: str = "") -> date | None:
-    """Return from when an announcement holds.
+    """Return when an announcement takes effect, or `None` if it does not say.
 
-    That is the day in its title, in the sentence that says it, or in the month that its source gives; else that month,
-    or the last day in its text.
+    That is the last day named in its title, else in the sentence that says it, else in its text within the month that
+    its source gives; else the first day of that month or, without a month, the last day named in its text.
     """
     for text in (announcement.title, says):
         if named := find_dates(text):
@@ -211,7 +211,7 @@ _LINK = re.compile(r"\s*[-*]?\s*\[[^\]]*\]\([^)]*\)\s*$")
 
 
 def _find_saying(kind: ChangeKind, text: str, sentences: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the first sentence that says how something changes, else one that takes something away, else the first."""
+    """Return the first sentence on a change of this kind, else on something taken away, else the first of all."""
     spoken = [(start, end) for start, end in sentences if not _LINK.match(text[start:end])]
     ways: list[tuple[ChangeKind, ...]] = [_TAKES_AWAY] if kind in _TAKES_AWAY else [(kind,), _TAKES_AWAY]
     for kinds in ways:
@@ -222,7 +222,7 @@ def _find_saying(kind: ChangeKind, text: str, sentences: Sequence[tuple[int, int
 
 
 def _find_subject(title: str, says: str) -> tuple[str, str]:
-    """Return what a title is about, by the sentence that says it where the title is vague; and what takes its place."""
+    """Return what a title is about, using the given sentence if the title is vague, and what replaces it."""
     cut = _SUCCESSOR.search(title)
     subject = title[: cut.start()] if cut else title
     if len(subject.split()) < 2 or _VAGUE.search(subject):

@@ -1,7 +1,7 @@
-"""How much a term says of what an announcement is about: less, the more titles of the feed hold it.
+"""How much a term says about the subject of an announcement: the less, the more titles of the feed contain it.
 
-A fact of the feed, counted over the titles of a year: 1 for a term of at most five titles, .2 for one of nearly all.
-`python -m benchmarks.impact --count` prints it anew.
+Counted over the titles of one year of the feed: 1 for a term in at most five titles, .2 for one in nearly all.
+`python -m benchmarks.impact --count` prints the table again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares two notes: whether they make a case, or say the same."""
+"""Compares two notes: whether they contradict each other, which makes a case, or say the same."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from refdesk.impact.kinds import THRESHOLD
 from refdesk.model import Document
 
 SAME = 0.8
-"""So much of their terms notes share that say the same, where nothing in them contradicts."""
+"""The share of common terms from which on two notes that do not contradict each other say the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A note as it is compared with others."""
+    """A note prepared for comparison with others."""
 
     document: Document
     text: Text
 
     @property
     def shift(self) -> int:
-        """How many characters stand before the body."""
+        """How many characters of the compared text precede the body."""
         return len(self.document.title) + 1
 
 
 def read_note(document: Document) -> Compared:
-    """Return what is compared of a note: its title as a sentence, then its body."""
+    """Return a note prepared for comparison: its title as a sentence, then its body."""
     return Compared(document, read_text(f"{document.title}\n{document.body}"))
 
 
 def compare_notes(mine: Compared, theirs: Compared) -> Case | None:
-    """Return the case of two notes, or `None` where nothing in them contradicts."""
+    """Return the case of two notes, or `None` if they do not contradict each other surely enough."""
     first, second = sorted((mine, theirs), key=lambda each: each.document.id)
     found = find_contradiction(first.text, second.text)
     if found is None or found.confidence < THRESHOLD:

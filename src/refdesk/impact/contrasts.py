@@ -1,4 +1,4 @@
-"""Words that tell things apart, words that mean much the same, and what denies."""
+"""Words that tell things apart, words that mean much the same, and words of denial."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sender receiver source target
 web mobile
 office kiosk
 """
-"""One group a line: who is one of it is no other of it."""
+"""One group of mutually exclusive words per line."""
 
 _LIKE = """
 customer client user buyer
@@ -61,7 +61,7 @@ shop store
 offer provid
 maximum most limit max
 """
-"""One group a line, as terms."""
+"""One group of similar words per line, as terms."""
 
 NEGATORS = re.compile(
     r"\b(?:not|no|never|nobody|none|nor|neither|without|cannot|nothing|hardly)\b|n['’]t\b", re.IGNORECASE
@@ -89,7 +89,7 @@ _STEM = 5
 
 
 def _list_similar() -> dict[str, frozenset[str]]:
-    """Return, for each term that means much the same as others, these."""
+    """Return, for each term that means much the same as others, those others."""
     similar: dict[str, frozenset[str]] = {}
     for group in (frozenset(line.split()) for line in _LIKE.strip().splitlines()):
         similar |= {term: similar.get(term, frozenset()) | group for term in group}
@@ -102,13 +102,13 @@ _NONE = frozenset[str]()
 
 
 def are_contrasted(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two sets of words have different words of a group of which who is one is no other."""
+    """Return whether two sets of words have different words of a group of mutually exclusive words."""
     mine, theirs = (one - other) & _CONTRASTED, (other - one) & _CONTRASTED
     return bool(mine and theirs) and any(group & mine and group & theirs for group in _GROUPS)
 
 
 def match_terms(one: Iterable[str], other: Iterable[str]) -> tuple[float, set[str], set[str]]:
-    """Return how many terms two texts share, those that mean much the same for .8, and what is left of each."""
+    """Return how many terms two texts share, counting similar ones as .8, and the terms left over from each."""
     mine, theirs = set(one), set(other)
     both = mine & theirs
     shared, left, right = float(len(both)), mine - both, theirs - both
@@ -128,7 +128,7 @@ def match_terms(one: Iterable[str], other: Iterable[str]) -> tuple[float, set[st
 
 
 def get_reach(terms: Iterable[str]) -> frozenset[str]:
-    """Return what terms match by: where it is disjoint, none is shared and none means much the same."""
+    """Return everything the terms can match by: if it is disjoint for two texts, no terms are shared or similar."""
     reach = set[str]()
     for term in terms:
         reach |= {term, f"{_get_stem(term)}…"} | _SIMILAR.get(term, _NONE)
@@ -137,5 +137,5 @@ def get_reach(terms: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(1 << 13)
 def _get_stem(term: str) -> str:
-    """Return what a term begins with by which it is compared; nothing for one that is short or no word."""
+    """Return the beginning of a term by which it is compared; empty if it is short or not a word."""
     return term[:_STEM] if len(term) >= _STEM and term.isalpha() else ""

@@ -24,13 +24,13 @@ _DATE = re.compile(
 
 
 def find_dates(text: str) -> list[date]:
-    """Return the days that a text names with their year, in its order; what is no day of any calendar is left out."""
+    """Return the days that a text names with their year, in order, without those that do not exist."""
     found = (_read(match) for match in _DATE.finditer(text))
     return [day for day in found if day is not None]
 
 
 def get_month(name: str) -> int:
-    """Return the number of a month, 1 to 12, that is named in full or by three letters or more."""
+    """Return the number of a month, 1 to 12, given its name in full or its first three letters or more."""
     return next(number for number, month in enumerate(MONTHS, 1) if month.startswith(name.lower()[:3]))
 
 

@@ -1,9 +1,9 @@
-"""Whether two notes contradict each other: the same things named, and another value, a denial, or another state.
+"""Whether two notes contradict each other: the same things named, but with another value, a denial or another state.
 
-Clauses of both are compared. Where values of one kind differ, where one denies what the other says, or where two
-parallel sentences end differently, a logistic function says how surely they cannot both hold: what tells against it are
-other things (another hall, tier or name), and times that follow each other. Its weights were fitted by
-`python -m benchmarks.impact --fit` on pairs of ours.
+The clauses of both are compared. If values of one kind differ, if one denies what the other says, or if two parallel
+sentences end differently, a logistic function gives the confidence that they cannot both hold. Evidence against that
+are different things (another hall, tier or name) and times that follow each other. Its weights were fitted by
+`python -m benchmarks.impact --fit` on refdesk's own pairs.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from refdesk.impact.quantities import Value, find_labels, find_values
 from refdesk.impact.wording import get_terms, split_sentences
 
 MOST_CLAUSES = 40
-"""So many clauses of a note are compared: the first."""
+"""Only the first this many clauses of a note are compared."""
 
 LONGEST_CLAUSE = 400
-"""Characters of a clause at most: what goes on for longer is a list or a table, and only its parts are compared."""
+"""Most characters of a clause: anything longer is a list or a table, of which only the parts are compared."""
 
 MOST_COMPARED = 4_000_000
-"""So many pairs of words are compared of two notes, in the order of their clauses: some four times what two notes of
-whole sentences come to."""
+"""At most this many pairs of words of two notes are compared, in the order of their clauses: about four times as many
+as two notes of whole sentences have."""
 
 PARALLEL = 0.45
-"""Clauses are built alike where so much of their words is the same in the same order."""
+"""The ratio of common words in the same order from which on two clauses count as parallel."""
 
 SHORT_NOTE = 22
-"""Words of a note that is about one thing."""
+"""A note of at most this many different words is about one thing."""
 
 _BREAK = re.compile(r";\s+|,\s+(?!\d)|\s+\(|\.\s+")
 _WORD = re.compile(r"[A-Za-z0-9=:'’-]+")
@@ -51,7 +51,7 @@ _OF_TIME = frozenset(("day", "day of the year", "named week", "ordinal", "weekda
 
 @dataclass(frozen=True)
 class Clause:
-    """A sentence or a part of one, and what it says.
+    """A sentence or a part of one, and what is found in it.
 
     Attributes:
         start, end: Offsets in the text.
@@ -68,12 +68,12 @@ class Clause:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The things in it that a number sets apart."""
+        """The things in it that a number or letter tells apart, such as `tank 5`."""
         return frozenset(label for label, _, _ in find_labels(self.text))
 
     @cached_property
     def plain(self) -> str:
-        """Its text without values and such things."""
+        """Its text without values and labels."""
         plain = self.text
         spans = [(value.start, value.end) for value in self.values]
         for start, end in sorted([*spans, *((start, end) for _, start, end in find_labels(self.text))], reverse=True):
@@ -82,23 +82,23 @@ class Clause:
 
     @cached_property
     def is_denied(self) -> bool:
-        """Whether it denies something; twice is not at all."""
+        """Whether it denies something; two denials cancel out."""
         return (len(NEGATORS.findall(self.plain)) % 2 == 1) != (DENIALS.search(self.plain) is not None)
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Its terms without those of values and denials."""
+        """Its terms, without values and denials."""
         said = DENIALS.sub(" ", NEGATORS.sub(" ", self.plain))
         return frozenset(term for term in get_terms(said) if not term.isdigit())
 
     @cached_property
     def reach(self) -> frozenset[str]:
-        """What is disjoint for two clauses where none of their terms match."""
+        """Everything its terms can match by: disjoint for two clauses if none of their terms match."""
         return get_reach(self.terms)
 
     @cached_property
     def spoken(self) -> Sequence[str]:
-        """Its words in order, as they are written."""
+        """Its words in order, as written."""
         return _WORD.findall(self.plain)
 
     @cached_property
@@ -108,17 +108,17 @@ class Clause:
 
     @cached_property
     def lowered(self) -> Sequence[str]:
-        """Its words in order, in small letters."""
+        """Its words in order, in lower case."""
         return [word.lower() for word in self.spoken]
 
     @cached_property
     def times(self) -> tuple[bool, bool]:
-        """Whether it tells of what was, and of what is."""
+        """Whether it speaks of the past, and whether of the present."""
         return PAST.search(self.text) is not None, PRESENT.search(self.text) is not None
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """Those of its words that are letters and digits."""
+        """Those of its words that mix letters and digits."""
         return frozenset(filter(_is_code, self.words))
 
     @cached_property
@@ -134,7 +134,7 @@ class Clause:
 
     @cached_property
     def verb(self) -> int:
-        """At which of its words the subject ends, about."""
+        """The index of the word at which its subject roughly ends."""
         for at, word in enumerate(self.spoken):
             if word.endswith(":"):
                 return at + 1
@@ -147,7 +147,7 @@ class Contradiction:
     """Two passages that cannot both hold.
 
     Attributes:
-        way: Another value, a denial, or another state.
+        way: A different value, a denial, or a different state.
         one, other: Offsets of the clauses, each in its own text.
     """
 
@@ -159,7 +159,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A note as it is compared."""
+    """The text of a note, prepared for comparison."""
 
     text: str
     clauses: tuple[Clause, ...]
@@ -170,7 +170,7 @@ class Text:
 
 
 def read_text(text: str) -> Text:
-    """Return what is compared of a note."""
+    """Return the text of a note, prepared for comparison."""
     clauses = tuple(Clause(text[start:end], start, end) for start, end in _split(text))[:MOST_CLAUSES]
     names = frozenset(name for clause in clauses for name in _list_proper_names(clause.text))
     words = frozenset(re.findall(r"\w+", text.lower()))
@@ -181,7 +181,7 @@ def read_text(text: str) -> Text:
 def find_contradiction(
     one: Text, other: Text, weights: Mapping[str, Mapping[str, float]] = WEIGHTS
 ) -> Contradiction | None:
-    """Return how two notes contradict each other most surely, or `None` where nothing of them can be held together."""
+    """Return the most likely contradiction of two notes, or `None` if no parts of them can be compared."""
     best: Contradiction | None = None
     for way, evidence, mine, theirs in compare(one, other):
         confidence = weigh(evidence, weights[way])
@@ -191,7 +191,7 @@ def find_contradiction(
 
 
 def compare(one: Text, other: Text) -> Iterator[tuple[Way, dict[str, float], Clause, Clause]]:
-    """Yield each way in which clauses of two notes may contradict each other, with what speaks for it and against."""
+    """Yield each way in which clauses of two notes may contradict each other, with the evidence for and against it."""
     whole = 2 * len(one.terms & other.terms) / max(1, len(one.terms) + len(other.terms))
     is_long = max(len(one.words), len(other.words)) > SHORT_NOTE
     others = float(bool(one.names - other.words) and bool(other.names - one.words))
@@ -310,7 +310,7 @@ class _Pair:
         return 2 * self.shared / max(1, len(self.one.terms) + len(self.other.terms))
 
     def _align(self) -> None:
-        """Lay the words side by side: how alike they are, and what stands in the place of what."""
+        """Align the words of both: find how alike they are, and which words replace which."""
         matcher = SequenceMatcher(None, self.one.lowered, self.other.lowered, autojunk=False)
         self.ratio, self.starts, self.added, self.ends = matcher.ratio(), 0, 0, list[tuple[int, int]]()
         for kind, start, end, other_start, other_end in matcher.get_opcodes():
@@ -329,7 +329,7 @@ class _Pair:
 
 
 def _split(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of sentences, and behind each those of its parts that say something by themselves."""
+    """Yield the offsets of each sentence, followed by those of its parts that say something by themselves."""
     for start, end in split_sentences(text):
         if end - start <= LONGEST_CLAUSE:
             yield start, end
@@ -360,7 +360,7 @@ def _list_proper_names(clause: str) -> Iterator[str]:
 
 
 def _have_other_labels(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether things of the same kind are named, such as a hall, and none of them in both."""
+    """Return whether both name things of the same kind, such as a hall, but no thing in common."""
     kinds = {label.split()[0] for label in one} & {label.split()[0] for label in other}
     return bool(kinds) and not one & other
 
@@ -370,6 +370,6 @@ def _list_bare(values: Sequence[Value]) -> list[Value]:
 
 
 def _list_terms(word: str) -> Sequence[str]:
-    """Return the terms of a word; a code and what is written with a hyphen stay as they are."""
+    """Return the terms of a word; words with digits or hyphens stay as they are."""
     word = word.strip(".,:;'")
     return [word] if "-" in word or any(map(str.isdigit, word)) else get_terms(word)

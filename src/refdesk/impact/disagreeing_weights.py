@@ -1,6 +1,6 @@
-"""What each piece of evidence weighs in telling whether two notes contradict each other, in log odds.
+"""The weight of each piece of evidence on whether two notes contradict each other, in log odds.
 
-Fitted by `python -m benchmarks.impact --fit` on the development half of our pairs.
+Fitted by `python -m benchmarks.impact --fit` on the development half of refdesk's pairs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Finds impacts in the background: of announcements on what is written, and of what is written on what is announced.
+"""Finds impacts in the background: of new announcements on stored documents, and of all announcements on new documents.
 
-What is to be examined is a record, written in the commit that embeds a document; it goes in the commit that keeps
-what was found. A new announcement is read, and what may rely on it is examined again. When these rules change, or
-nothing was ever examined, everything is, page by page. One process at a time does it, under a lease.
+A record says that a document is to be examined. It is written in the commit that embeds the document, and removed in
+the commit that stores what was found. A new announcement is read, and the documents that may rely on it are examined
+again. If these rules change, or nothing was ever examined, everything is examined, page by page. One process at a time
+does this, under a lease.
 """
 
 from __future__ import annotations
@@ -48,18 +49,19 @@ PAGE = 200
 IDLE_SECONDS = 1.0
 MOST_SECONDS = 60.0
 RESTS = 12.0
-"""After a batch it rests so many times as long as the batch took, so that what people wait for goes first."""
+"""After a batch, the examiner rests this many times as long as the batch took, so that work that people wait for goes
+first."""
 
 CANDIDATES = 400
-"""So many documents of an org are examined again for a new announcement: those that share most with its names."""
+"""At most this many documents of an org are examined again for a new announcement: those that match its names best."""
 
 MOST_TERMS = 64
 
 COMPARED = 12
-"""So many notes a new one is compared with: those that share most with it."""
+"""A new note is compared with at most this many others: those that match it best."""
 
 LOOKED_AT = 2000
-"""So many characters of a note say which others are about the same."""
+"""The first this many characters of a note are used to find others on the same subject."""
 
 
 @dataclass(slots=True)
@@ -67,15 +69,15 @@ class Examiner:
     """Examines what is pending; `run` it as a background task in a server.
 
     Attributes:
-        stores: By toolset, of those that announce and those whose documents rely on that.
-        announcing: What loads the reader of each toolset's announcements.
-        relying: The toolsets whose documents may be made wrong.
+        stores: The stores by toolset: of toolsets that announce, and of those whose documents rely on announcements.
+        announcing: By toolset, the function that loads the reader of its announcements.
+        relying: The toolsets whose documents announcements may make wrong.
         disputing: The toolsets whose documents may contradict each other.
-        working: Around each batch that `run` examines: lets it begin when nobody waits for anything else.
-        give_way: Awaited between what is examined, before each note that is compared: lets calls go first that came
-            meanwhile.
-        also: Awaited with documents that were just embedded or written anew, before they count as examined; twice
-            where that was cut off.
+        working: Entered around each batch that `run` examines; lets it begin only when nobody waits for anything else.
+        give_way: Awaited before each document that is examined and each note that is compared, to let calls that came
+            meanwhile go first.
+        also: Awaited with documents that were just embedded or rewritten, before they count as examined; called again
+            for them if the batch was cut off.
     """
 
     stores: Mapping[str, Store]
@@ -95,7 +97,7 @@ class Examiner:
         self._changes = ChangeReader([self.stores[name] for name in self.announcing])
 
     async def run(self) -> None:
-        """Work until cancelled. Trouble is logged and tried again, later each time; it never ends the loop."""
+        """Work until cancelled. Failures are logged and retried with increasing pauses; they never end the loop."""
         pause = IDLE_SECONDS
         while True:
             async with self.working():
@@ -110,14 +112,14 @@ class Examiner:
             await anyio.sleep((anyio.current_time() - begun) * RESTS if worked else pause)
 
     async def run_until_done(self) -> int:
-        """Examine all that is pending; return how many documents that were."""
+        """Examine everything that is pending; return how many documents that was."""
         total = 0
         while worked := await self.run_once():
             total += worked
         return total
 
     async def run_once(self) -> int:
-        """Examine a batch of what is pending, if no other process is at it; return how many documents that were."""
+        """Examine a batch of what is pending, unless another process does; return how many documents that was."""
         worked = 0
         for store in self._list_stores():
             mark = await store.get_change_mark()
@@ -130,12 +132,12 @@ class Examiner:
         return worked
 
     def _list_stores(self) -> list[Store]:
-        """Return the stores, each once, those of announcements first."""
+        """Return the stores, each once, those with announcements first."""
         named = [*(self.stores[name] for name in self.announcing), *self.stores.values()]
         return list({id(store): store for store in named}.values())
 
     async def _work_on(self, store: Store) -> int | None:
-        """Examine a batch of what is pending in a store; return how many, or `None` where another process is at it."""
+        """Examine a batch of what is pending in a store; return how many, or `None` if another process is doing so."""
         lease = Lease(LEASE, store, self.clock, self.holder, timedelta(seconds=60))
         pending = await self._list_pending(store)
         is_new = not await self._is_all_noted(store)
@@ -174,7 +176,7 @@ class Examiner:
     async def _take_announcements(
         self, store: Store, lease: Lease, toolset: str, pairs: Sequence[tuple[Metadata, Document | None]]
     ) -> None:
-        """Keep what announcements change, and have what may rely on that examined."""
+        """Store what announcements change, and have documents that may rely on that examined."""
         read = self.announcing[toolset]()
         known, changed = await self._changes.get(), list[tuple[str, Change | None]]()
         for record, document in pairs:
@@ -198,11 +200,11 @@ class Examiner:
             await _remove_done(transaction, [record for record, _ in pairs])
 
     async def _take_items(self, store: Store, lease: Lease, pairs: Sequence[tuple[Metadata, Document | None]]) -> None:
-        """Keep the impacts on documents."""
+        """Find and store the impacts on documents and the cases between them."""
         known, found = await self._changes.get(), list[tuple[Metadata, list[Impact]]]()
         disputes = [(record, await self._find_disputes(store, record, document)) for record, document in pairs]
         for record, document in pairs:
-            # Where nothing is announced, nothing is read either: that would cost more than to embed it.
+            # If there are no announcements, do not read the document: that would cost more than embedding it did.
             impacts = list[Impact]()
             if document is not None and _is_current(document) and known.by_id:
                 await self.give_way()
@@ -223,7 +225,7 @@ class Examiner:
     async def _find_disputes(
         self, store: Store, record: Metadata, document: Document | None
     ) -> tuple[list[Case], list[str]] | None:
-        """Return the cases of a document and the ids of those it repeats; `None` where it is not compared."""
+        """Return the cases of a document and the ids of those it repeats; `None` if its toolset is not compared."""
         if record.value["toolset"] not in self.disputing:
             return None
         if document is None or not _is_current(document):
@@ -253,7 +255,7 @@ class Examiner:
         return cases, repeats
 
     async def _have_examined(self, id: str, *changes: Change | None) -> None:
-        """Have what may rely on an announcement examined, and what did."""
+        """Have the documents examined that may rely on an announcement, and those that did before."""
         self._seen.clear()
         terms = list(dict.fromkeys(term for change in changes if change is not None for term in list_terms(change)))
         for store, collection in await self._list_relying():
@@ -282,7 +284,7 @@ class Examiner:
         return record is not None and record.value["version"] == get_rules_version() and bool(record.value["done"])
 
     async def _note_page(self, store: Store) -> None:
-        """Note that the next documents are to be examined: all are, once, under each version of the rules."""
+        """Note that the next page of documents is to be examined, as all are once for each version of the rules."""
         async with store.transaction() as transaction:
             record = await transaction.get_metadata(_STATE_KEY)
             version = get_rules_version()
@@ -309,14 +311,14 @@ def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:
 
 
 def compare_with(mine: Compared, other: Document) -> tuple[Case | None, bool]:
-    """Return the case of a note with another, and whether it says the same where there is none."""
+    """Return the case of a note with another or, if there is none, whether both say the same."""
     theirs = read_note(other)
     case = compare_notes(mine, theirs)
     return case, case is None and says_the_same(mine, theirs)
 
 
 def list_terms(change: Change) -> list[str]:
-    """Return the terms by which documents are found that may rely on a change, the most telling first."""
+    """Return terms for finding documents that may rely on a change, the most telling first."""
     names = [*change.identifiers, *change.phrases, *(size for name in change.series for size in list_sizes(name))]
     names += [f"{version.name} {version.number}" for version in change.versions]
     names += [name for product in sorted(change.products) for name in list_names(product)]
@@ -326,7 +328,7 @@ def list_terms(change: Change) -> list[str]:
 
 @cache
 def get_rules_version() -> str:
-    """Return what differs whenever other impacts may be found: with the code of this room."""
+    """Return a digest of the code of this package: when it changes, different impacts may be found."""
     digest = blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -349,7 +351,7 @@ async def _put_pending(store: Store, collection: Collection, ids: Sequence[str])
 
 
 async def _remove_done(transaction: Transaction, records: Iterable[Metadata]) -> None:
-    """Remove what was examined, but not what was written again meanwhile."""
+    """Remove the records of what was examined, except those written again meanwhile."""
     before = {record.key: record for record in records}
     now = await transaction.get_many_metadata(list(before))
     await transaction.remove_metadata(

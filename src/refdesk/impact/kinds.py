@@ -1,11 +1,11 @@
-"""The names of impacts and cases, for whoever reads them: it loads none of the rules that find them."""
+"""The kinds of impacts and cases, for code that reads them without loading the rules that find them."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
 ChangeKind: TypeAlias = Literal["retires", "breaks", "deprecates", "price", "limit", "renames", "default", "releases"]
-"""How an announcement changes something; what it releases was said not to be there yet."""
+"""How an announcement changes something; `releases` is for things that notes say are not available yet."""
 
 SEVERITY: tuple[ChangeKind, ...] = (
     "retires",
@@ -17,10 +17,10 @@ SEVERITY: tuple[ChangeKind, ...] = (
     "renames",
     "releases",
 )
-"""The worst first."""
+"""The kinds of change, the worst first."""
 
 Way: TypeAlias = Literal["value", "denial", "state"]
 """How two notes contradict each other."""
 
 THRESHOLD = 0.5
-"""From this confidence on an impact or a contradiction is shown."""
+"""From this confidence on, an impact or a contradiction is shown."""

@@ -1,4 +1,4 @@
-"""All changes that are announced, found by what a note names."""
+"""All announced changes, found by what a note names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from refdesk.impact.changes import Change
 from refdesk.impact.matching import WEIGHTS, Match, Passage, match
 
 LEAST = 0.8
-"""A term of a subject leads to its change where it weighs no less: more common ones would lead to most changes."""
+"""The least weight of a term by which changes are looked up: more common terms would lead to most changes."""
 
 WORTH_KEEPING = 0.3
-"""A match of less confidence is not kept: no judgement of others could lift it to what is told."""
+"""A match of less confidence is not kept, whatever judgements of others could make of it."""
 
 
 @dataclass(slots=True)
 class KnownChanges:
-    """Changes by id, and by what leads to them."""
+    """Changes by id, and by the keys that lead to them."""
 
     by_id: dict[str, Change] = field(default_factory=dict[str, Change])
     _by_key: dict[str, set[str]] = field(default_factory=lambda: defaultdict[str, set[str]](set))
@@ -31,7 +31,7 @@ class KnownChanges:
             self._by_key[key].add(change.id)
 
     def remove(self, id: str) -> None:
-        """Remove a change; one that is not there is no error."""
+        """Remove a change, if it is there."""
         old = self.by_id.pop(id, None)
         for key in _list_keys(old) if old is not None else ():
             self._by_key[key].discard(id)
@@ -63,6 +63,6 @@ def _list_named(passage: Passage) -> Iterable[str]:
 
 
 def _first(name: str) -> str:
-    """Return the beginning of a name, by which it is looked up: letters and digits of its first word."""
+    """Return the key by which a name is looked up: the first letters and digits of its first word."""
     word = name.casefold().split()[0] if name.split() else ""
     return "".join(character for character in word if character.isalnum())[:12]

@@ -1,8 +1,9 @@
 """Whether a note relies on what an announcement changes, where, and how sure that is.
 
-Each passage of a note is compared with the change: whether it names the product, the very series, version, tier and
-part that the announcement is about, or others; whether it says that these are gone, or somebody's own. A logistic
-function of that gives the confidence. Its weights were fitted by `python -m benchmarks.impact --fit` on pairs of ours.
+Each passage of a note is compared with the change: whether it names the product and exactly the series, version, tier
+and part that the announcement is about, or others; and whether it says that these are gone or self-hosted. A logistic
+function of that gives the confidence. Its weights were fitted by `python -m benchmarks.impact --fit` on refdesk's own
+pairs.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from refdesk.impact.versions import Version, find_versions
 from refdesk.impact.wording import get_terms, is_awaited, is_gone, is_own, split_sentences
 
 WINDOW = 1
-"""So many sentences on each side of a sentence are read with it."""
+"""This many sentences on each side of a sentence are read with it."""
 
 NAMED = 0.6
-"""A sentence that names so much of a subject's terms, by weight, means it when it says that it is not there yet."""
+"""The share of a subject's terms, by weight, from which on a sentence that says something is not available yet means
+that subject."""
 
 CLOSE = 2
-"""Words no farther from each other than this stand together."""
+"""Words no farther apart than this count as standing together."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class Passage:
     """A sentence of a note with its neighbours, and what is named there.
 
     Attributes:
-        start, end: Offsets in the body of the sentence itself.
-        text: The title, and the sentence between its neighbours.
+        start, end: Offsets of the whole passage in the body.
+        text: The title, then the sentence with its neighbours.
     """
 
     start: int
@@ -52,7 +54,7 @@ class Passage:
 
     @cached_property
     def product_ids(self) -> frozenset[str]:
-        """Their ids."""
+        """The ids of the products named."""
         return frozenset(mention.product for mention in self.products)
 
     @cached_property
@@ -67,12 +69,12 @@ class Passage:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """The terms, also of names that are taken apart."""
+        """The terms, including the parts of compound names."""
         return frozenset((*get_terms(self.text), *get_terms(split_camel(self.text))))
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
-        """At which places each term stands."""
+        """The positions of each term."""
         places: dict[str, list[int]] = {}
         for at, term in enumerate(get_terms(self.text)):
             places.setdefault(term, []).append(at)
@@ -85,12 +87,12 @@ class Passage:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """The numbers."""
+        """The numbers named."""
         return find_numbers(self.text)
 
     @cached_property
     def is_own(self) -> bool:
-        """Whether it speaks of what people host themselves."""
+        """Whether it speaks of something self-hosted."""
         return is_own(self.text)
 
     @cached_property
@@ -100,7 +102,7 @@ class Passage:
 
     @cached_property
     def awaited(self) -> tuple[str, ...]:
-        """The sentences that say that something is not there yet."""
+        """The sentences that say that something is not available yet."""
         return tuple(sentence for sentence in self.sentences if is_awaited(sentence))
 
 
@@ -110,7 +112,7 @@ class Match:
 
     Attributes:
         confidence: In [0, 1].
-        evidence: What speaks for it and against it, by name.
+        evidence: The evidence for and against it, by name.
         start, end: Offsets of the passage in the body.
     """
 
@@ -147,7 +149,8 @@ WEIGHTS: Mapping[str, float] = {
     "version": -0.28,
     "whole": 0.2,
 }
-"""Of each piece of evidence, in log odds; fitted by `python -m benchmarks.impact --fit`, on the development half."""
+"""The weight of each piece of evidence, in log odds; fitted by `python -m benchmarks.impact --fit` on the development
+half of the pairs."""
 
 
 def read_passages(title: str, body: str) -> Iterator[Passage]:
@@ -164,7 +167,7 @@ def read_passages(title: str, body: str) -> Iterator[Passage]:
 
 
 def match(change: Change, passages: Sequence[Passage], weights: Mapping[str, float] = WEIGHTS) -> Match | None:
-    """Return the passage that relies most on what is changed, or `None` where nothing of it is named."""
+    """Return the passage that most likely relies on what is changed, or `None` if none of it is named."""
     best: Match | None = None
     for passage in passages:
         evidence = compare(change, passage)
@@ -177,13 +180,13 @@ def match(change: Change, passages: Sequence[Passage], weights: Mapping[str, flo
 
 
 def weigh(evidence: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Return the confidence, in (0, 1)."""
+    """Return the confidence that evidence gives, in (0, 1)."""
     score = weights.get("bias", 0.0) + sum(weights.get(name, 0.0) * value for name, value in evidence.items())
     return 1 / (1 + exp(-score))
 
 
 def compare(change: Change, passage: Passage) -> dict[str, float] | None:
-    """Return what speaks for and against a passage's relying on what is changed; `None` where it names none of it."""
+    """Return the evidence for and against a passage relying on what is changed; `None` if it names none of it."""
     parts = _Parts(change, passage)
     if change.kind == "releases" and not any(map(parts.is_named, passage.awaited)):
         return None
@@ -226,12 +229,13 @@ def compare(change: Change, passage: Passage) -> dict[str, float] | None:
 
 @dataclass(slots=True)
 class _Parts:
-    """What of a change a passage names.
+    """Which parts of a change a passage names.
 
     Attributes:
-        wanted: Parts that make the change what it is, each with its weight.
-        hits: Those that the passage names.
-        series, version: 1 where it names one that is meant, -1 where it names only others, else 0.
+        wanted: The parts that identify the change, each with its weight.
+        hits: Those of them that the passage names.
+        series, version: 1 if it names one that is meant, -1 if it names only others, else 0.
+        conflicts: How many groups of qualifiers it names only others of.
     """
 
     change: Change
@@ -262,7 +266,7 @@ class _Parts:
 
     @property
     def product(self) -> float:
-        """1 where the passage names a product that is changed, half where only its brand."""
+        """1 if the passage names a product that is changed, .5 if only its brand, else 0."""
         if self.series > 0:
             return 1.0
         found = [m for m in self.passage.products if m.product in self.change.products]
@@ -270,7 +274,7 @@ class _Parts:
 
     @property
     def together(self) -> float:
-        """How many of the neighbouring words of the subject stand close to each other in the passage, in [0, 1]."""
+        """The share of the subject's neighbouring words that stand close to each other in the passage, in [0, 1]."""
         places = self.passage.places
         pairs = self.change.pairs
         hits = sum(
@@ -301,7 +305,7 @@ class _Parts:
         return bool(set(get_terms(sentence)) & set(self.change.terms))
 
     def is_named(self, sentence: str) -> bool:
-        """Return whether a sentence names most of what makes the change what it is."""
+        """Return whether a sentence names most of the terms of what is changed."""
         terms = frozenset((*get_terms(sentence), *get_terms(split_camel(sentence))))
         named = sum(weight for term, weight in self.change.terms.items() if term in terms)
         return named >= NAMED * sum(self.change.terms.values()) > 0
@@ -312,7 +316,7 @@ class _Parts:
             self.hits[name] = weight
 
     def _counts_attribute(self) -> bool:
-        """Return whether a number stands close to what the announcement counts."""
+        """Return whether a number stands close to a term that the announcement sets a limit on."""
         words = get_terms(self.passage.text)
         at = [index for index, word in enumerate(words) if word in self.change.counted]
         return any(word[:1].isdigit() for index in at for word in words[max(0, index - 4) : index + 4])

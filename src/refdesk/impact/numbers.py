@@ -1,4 +1,4 @@
-"""Numbers in one form, however they are written."""
+"""Numbers in one normal form, however they are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMER = re.compile(
 
 
 def normalise_number(text: str) -> str:
-    """Return a number without separators and words of scale: `1 million` and `1,000,000` are one."""
+    """Return a number without separators and words of scale: `1 million` and `1,000,000` are the same."""
     match = re.match(r"\s*([\d.,]+|[a-z]+)\s*(k|m|thousand|million|billion)?", text.lower())
     if match is None:
         return text
@@ -37,10 +37,10 @@ def normalise_number(text: str) -> str:
 
 
 def find_numbers(text: str) -> frozenset[str]:
-    """Return the numbers of a text, each in one form."""
+    """Return the numbers of a text, in normal form."""
     return frozenset(normalise_number(match[0]) for match in _NUMBER.finditer(text))
 
 
 def find_former(text: str) -> frozenset[str]:
-    """Return the numbers that held before, as a text says that announces others."""
+    """Return the numbers that a text which announces new ones says were valid before."""
     return frozenset(normalise_number(match["value"]) for match in _FORMER.finditer(text))

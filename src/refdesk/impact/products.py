@@ -1,6 +1,6 @@
-"""What Azure's products are called: in full, in short, by initials, and by the brand they share with what people host.
+"""What Azure's products are called: in full, in short, by initials, and by brands shared with self-hosted software.
 
-Source: Microsoft's product pages and documentation. A product that the feed names and this table does not is known by
+Source: Microsoft's product pages and documentation. A product that the feed names but this table does not is known by
 the name that the feed gives it.
 """
 
@@ -113,7 +113,7 @@ virtual wan: Virtual WAN, vWAN
 vpn gateway: VPN Gateway, VPNGW, VpnGw, vpngw, VpnGw1, VpnGw2, point-to-site, P2S, vpnClientProtocols ~ VPN
 waf: Web Application Firewall, WAF
 """
-"""One line a product: `id: names ~ brands`. A brand alone may be something else of the same name."""
+"""One line per product: `id: names ~ brands`. A brand alone may mean something else of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Mention:
 
     Attributes:
         start, end: Offsets in the text.
-        is_brand: Whether only the brand stands there, which what people host themselves has too.
+        is_brand: Whether only the brand is named, which self-hosted software shares.
     """
 
     product: str
@@ -132,11 +132,11 @@ class Mention:
 
 
 def find_products(text: str, known: Iterable[str] = ()) -> list[Mention]:
-    """Return the products that a text names, in its order; of names that overlap the longest counts.
+    """Return the products that a text names, in order; of overlapping names, the longest counts.
 
     Args:
         text: Any text.
-        known: Names of further products, as a record gives them.
+        known: Names of further products, as given in a record.
     """
     names, pattern = _get_names(), _get_pattern()
     found = [
@@ -158,12 +158,12 @@ def name_product(name: str) -> str:
 
 
 def list_names(product: str) -> list[str]:
-    """Return what a product is called, of one that the table does not know its id."""
+    """Return the names of a product; for one that the table does not know, its id."""
     return [name for name, (each, _) in _get_names().items() if each == product] or [product]
 
 
 def _is_other_word(name: str) -> bool:
-    """Return whether initials are written in small letters, as the words they happen to be."""
+    """Return whether initials are written in lower case, like the ordinary words that they happen to be."""
     return name.islower() and name in {"ado", "arm", "ade", "aro", "asr", "anf", "ml", "batch", "fabric", "automation"}
 
 

@@ -35,6 +35,6 @@ def find_qualifiers(text: str) -> frozenset[str]:
 
 
 def find_tiers(sentence: str) -> frozenset[str]:
-    """Return the tiers that a sentence lists in brackets, as the only ones that it means."""
+    """Return the tiers that a sentence lists in brackets as the only ones it applies to."""
     found = _LISTED_TIERS.search(sentence)
     return find_qualifiers(found[0]) if found else frozenset()

@@ -1,4 +1,4 @@
-"""The values that a text gives: quantities in one unit of each kind, times of day, days, weekdays."""
+"""The values that a text gives: quantities (in one unit for each kind), times of day, days and weekdays."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class Value:
     """A value in a text.
 
     Attributes:
-        kinds: What it is a value of: the kind of its unit, or of a bare number the terms beside it, each as `of term`.
-        amount: In one unit of each kind.
+        kinds: What it is a value of: the kind of its unit or, for a bare number, the terms beside it, as `of term`.
+        amount: The amount, in the one unit used for its kind.
         start, end: Offsets in the text.
     """
 
@@ -139,18 +139,18 @@ class Value:
     end: int
 
     def agrees(self, other: Value) -> bool:
-        """Return whether both are the same; how long months and years are does not matter."""
+        """Return whether both are the same, whatever the exact lengths of months and years."""
         tolerance = 0.02 if "time" in self.kinds else 1e-9
         return abs(self.amount - other.amount) <= tolerance * max(abs(self.amount), abs(other.amount))
 
 
 def find_labels(text: str) -> list[tuple[str, int, int]]:
-    """Return things that a number or letter sets apart, such as `tank 5`, with their offsets."""
+    """Return things told apart by a number or letter, such as `tank 5`, with their offsets."""
     return [(f"{m['noun'].lower()} {m['number'].lower()}", m.start(), m.end()) for m in _LABELLED.finditer(text)]
 
 
 def find_values(text: str) -> list[Value]:
-    """Return the values of a text, in its order; no two overlap."""
+    """Return the values of a text, in order; no two overlap."""
     taken = [(start, end) for _, start, end in find_labels(text)]
     found: list[Value] = []
     for value in (*_find_days(text), *_find_marked(text), *_find_clock(text), *_find_quantities(text)):

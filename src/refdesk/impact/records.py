@@ -1,6 +1,6 @@
-"""How impacts are kept: as bookkeeping beside the documents, derived from them, without a word of their texts.
+"""How impacts are kept: as metadata beside the documents, derived from them, but with none of their texts.
 
-Each record is named by what it tells of, `toolset/id` last, so that erasing a document erases what tells of it.
+Each record is named by what it is about, `toolset/id` last, so that erasing a document erases the records about it.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ PENDING = "impact_pending"
 """A document that is to be examined: written in the commit that embeds it."""
 
 CHANGE = "impact_change"
-"""What an announcement changes; of the org of what is the same for all."""
+"""What an announcement changes; kept in the shared org."""
 
 IMPACT = "impact"
-"""An announcement and what relies on it, due when the announcement holds."""
+"""An announcement and a document that relies on what it changes; due when the announcement takes effect."""
 
 MARKS = "impact_marks"
-"""The impacts on one document, so that whoever shows it reads one record."""
+"""The impacts on one document, so that showing the document takes only one record."""
 
 REACH = "impact_reach"
 """The documents of an org that an announcement bears on."""
 
 LEARNED = "impact_learned"
-"""What an org confirmed and dismissed, counted by what spoke for it."""
+"""How many impacts an org confirmed and dismissed, by their grounds."""
 
 MOST_LEARNED = 1.5
-"""Judgements move a confidence by no more than this, in log odds: three in four against one in two."""
+"""Judgements shift a confidence by at most this, in log odds: 0.5 becomes at most 0.82."""
 
 Status: TypeAlias = Literal["open", "confirmed", "dismissed"]
 
@@ -51,11 +51,11 @@ class Impact:
     """What an announcement does to a document of an org.
 
     Attributes:
-        confidence: As computed, in [0, 1].
-        grounds: By which names of judgements it is learned.
+        confidence: The confidence as computed, in [0, 1].
+        grounds: The names under which judgements on it are counted.
         start, end: Offsets of the passage in the document's body.
-        text_digest: Of the document when it was examined.
-        by: Who judged it, or opened it again; empty where nobody did.
+        text_digest: The digest of the document's text when it was examined.
+        by: Who judged it, or opened it again; empty if nobody did.
     """
 
     org: str
@@ -86,7 +86,7 @@ class Learned:
     counts: Mapping[str, tuple[int, int]]
 
     def adjust(self, impact: Impact) -> float:
-        """Return an impact's confidence as the org's judgements have it: one that was judged is sure."""
+        """Return an impact's confidence, adjusted by the org's judgements; 1 if it was confirmed, 0 if dismissed."""
         if impact.status != "open":
             return 1.0 if impact.status == "confirmed" else 0.0
         shift = sum(log((confirmed + 1) / (dismissed + 1)) for confirmed, dismissed in self._count(impact.grounds))
@@ -95,7 +95,7 @@ class Learned:
         return 1 / (1 + exp(-odds - shift))
 
     def is_told(self, impact: Impact) -> bool:
-        """Return whether an impact is shown unasked."""
+        """Return whether an impact is sure enough to be shown unasked."""
         return self.adjust(impact) >= THRESHOLD
 
     def _count(self, grounds: Iterable[str]) -> list[tuple[int, int]]:
@@ -107,12 +107,12 @@ NOTHING_LEARNED = Learned({})
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The impacts on a document in short.
+    """A summary of the impacts on a document.
 
     Attributes:
-        count: How many are not dismissed.
-        worst: How the most serious of them changes something.
-        due: The earliest day from which one of them holds; `None` where none says.
+        count: How many there are.
+        worst: The kind of the most serious one.
+        due: The earliest day on which one of them takes effect; `None` if none says.
     """
 
     count: int
@@ -140,17 +140,17 @@ def make_impact(change: Change, match: Match, document: Document) -> Impact:
 
 
 def make_key(org: str, announcement: str, toolset: str, id: str) -> MetadataKey:
-    """Return where the impact of an announcement on a document is kept."""
+    """Return the key of the impact of an announcement on a document."""
     return MetadataKey(org, IMPACT, f"{announcement}/{toolset}/{id}")
 
 
 def make_learned_key(org: str) -> MetadataKey:
-    """Return where an org's judgements are counted."""
+    """Return the key of the counts of an org's judgements."""
     return MetadataKey(org, LEARNED, "judgements")
 
 
 def make_change_key(announcement: str) -> MetadataKey:
-    """Return where it is kept what an announcement changes."""
+    """Return the key of the record of what an announcement changes."""
     return MetadataKey(SHARED_ORG, CHANGE, announcement)
 
 
@@ -193,7 +193,7 @@ def read_impact(org: str, value: JsonObject) -> Impact:
 
 
 def make_mark_keys(org: str, toolset: str, ids: Sequence[str]) -> list[MetadataKey]:
-    """Return where it is kept what `read_impacts` reads."""
+    """Return the keys of the records that `read_impacts` takes."""
     return [*(MetadataKey(org, MARKS, f"{toolset}/{id}") for id in ids), make_learned_key(org)]
 
 
@@ -212,7 +212,7 @@ def list_marked(org: str, record: Metadata | None) -> list[Impact]:
 
 
 def summarise(impacts: Sequence[Impact]) -> Summary | None:
-    """Return impacts in short, or `None` for none."""
+    """Return a summary of impacts, or `None` if there are none."""
     if not impacts:
         return None
     worst = min(impacts, key=lambda impact: SEVERITY.index(impact.kind))
@@ -220,7 +220,7 @@ def summarise(impacts: Sequence[Impact]) -> Summary | None:
 
 
 def read_learned(record: Metadata | None) -> Learned:
-    """Return what an org's judgements say."""
+    """Return what was learned from an org's judgements."""
     if record is None:
         return NOTHING_LEARNED
     counts = cast("Mapping[str, Sequence[int]]", record.value["counts"])
@@ -228,10 +228,9 @@ def read_learned(record: Metadata | None) -> Learned:
 
 
 async def put_impacts(transaction: Transaction, org: str, toolset: str, id: str, found: Sequence[Impact]) -> None:
-    """Make what was found of a document the impacts on it.
+    """Replace the impacts on a document by those found.
 
-    What was judged stays judged: a dismissed pair whatever becomes of the texts, a confirmed one while the document
-    says the same.
+    Judgements stay: a dismissal whatever becomes of the texts, a confirmation while the document's text is unchanged.
     """
     mark_key = MetadataKey(org, MARKS, f"{toolset}/{id}")
     before = list_marked(org, await transaction.get_metadata(mark_key))
@@ -268,7 +267,7 @@ async def _keep_judged(transaction: Transaction, found: Sequence[Impact], before
 
 
 def _still_holds(old: Impact, text_digest: str | None) -> bool:
-    """Return whether a judgement is one of the document as it is now."""
+    """Return whether a judgement still applies to the document as it is now."""
     return old.status == "dismissed" or (old.status == "confirmed" and text_digest in (None, old.text_digest))
 
 
@@ -292,7 +291,7 @@ def list_reached(record: Metadata | None) -> list[str]:
 
 
 async def judge(transaction: Transaction, impact: Impact, status: Status, by: str, note: str = "") -> Impact:
-    """Confirm or dismiss an impact, or open it again, and count that; return it as it is now."""
+    """Confirm, dismiss or reopen an impact, update the counts, and return it as it is now."""
     judged = replace(impact, status=status, by=by, note=note)
     await transaction.put_metadata([write_impact(judged)])
     mark_key = MetadataKey(impact.org, MARKS, f"{impact.toolset}/{impact.id}")

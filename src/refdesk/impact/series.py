@@ -1,4 +1,4 @@
-"""Virtual machine sizes and their series: `Standard_D2s_v3` is of Dsv3, and an announcement of Dv3/Dsv3 means it.
+"""Virtual machine sizes and their series: `Standard_D2s_v3` is in Dsv3, so an announcement on Dv3/Dsv3 applies to it.
 
 Source: Microsoft's naming conventions of virtual machine sizes: family, subfamily, number of vCPUs, constrained vCPUs,
 additive features, accelerator, version.
@@ -35,10 +35,10 @@ _OF_COMPUTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A series that a text names, by a size or by itself.
+    """A series that a text names, by one of its sizes or directly.
 
     Attributes:
-        names: What announcements may call it, folded; the most exact first.
+        names: Names that announcements may use for it, folded, the most exact first.
         start, end: Offsets in the text.
     """
 
@@ -48,7 +48,7 @@ class Series:
 
 
 def find_series(text: str) -> list[Series]:
-    """Return the series that a text names, in its order."""
+    """Return the series that a text names, in order."""
     found = [*_find_sizes(text), *_find_names(text)]
     return sorted(found, key=lambda each: each.start)
 
@@ -79,7 +79,7 @@ def _find_names(text: str) -> Iterator[Series]:
         if match["family"] == "IP":
             continue
         parts = (match["family"], match["features"], (match["accelerator"] or "").strip("_"), f"v{match['version']}")
-        # "Dv3" is the page of Dv3 and Dsv3, which share their retirement.
+        # "Dv3" names the page of both Dv3 and Dsv3, which are retired together.
         yield Series(("".join(parts).lower(),), match.start(), match.end())
     if not _OF_COMPUTE.search(text):
         return
@@ -91,7 +91,7 @@ def _find_names(text: str) -> Iterator[Series]:
 
 
 def list_sizes(name: str) -> list[str]:
-    """Return how sizes of a series are written, as far as its name tells: of `dsv3` among others `d4s_v3`."""
+    """Return how sizes of a series are written, as far as its name tells: for `dsv3`, among others `d4s_v3`."""
     parts = re.fullmatch(r"([a-z]{1,2}?)([a-z]{0,5}?)((?:a10|v710|h100|t4|cc)?)(?:v(\d+))?", name)
     if parts is None:
         return []

@@ -25,7 +25,7 @@ _FRAME = re.compile(
       | \b{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\s*,?\s*\d{{4}}\b | \b20\d\d\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What titles say of any subject."""
+"""What titles say about any subject."""
 
 _GENERIC = frozenset(
     get_terms(
@@ -55,7 +55,7 @@ _PART_OF = re.compile(r"\s(?:in|on|for|from|with|of|by)\s", re.IGNORECASE)
 
 
 def find_subjects(subject: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the products that a subject names, and those of which it is only a part: of "A on B" the second."""
+    """Return the products that a subject names, and those that it is only a part of: B in "A on B"."""
     mentions = find_products(subject)
     found = frozenset(m.product for m in mentions if not m.is_brand) or frozenset(m.product for m in mentions)
     if len(found) < 2:
@@ -72,9 +72,9 @@ def find_subjects(subject: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def weigh_terms(subject: str) -> dict[str, float]:
-    """Return the terms that name a subject besides products, series, versions and regions, each with its weight.
+    """Return the terms that name a subject, without products, series, versions and regions, each with its weight.
 
-    Initials, names with digits and runtimes weigh most, what many announcements have in their titles least.
+    Initials, names with digits and runtimes weigh most; terms common in the titles of announcements weigh least.
     """
     weights: dict[str, float] = {}
     for word in re.findall(r"[^\s,;:()\"“”‘’&/]+", split_camel(_take_out_names(_FRAME.sub(" ", subject)))):
@@ -98,13 +98,13 @@ def find_identifiers(text: str) -> frozenset[str]:
 
 
 def find_counted(text: str) -> frozenset[str]:
-    """Return the terms of what a text counts: of "2,000 security rules per NSG" the rules."""
+    """Return the terms for what a text counts: the rules in "2,000 security rules per NSG"."""
     found = re.finditer(r"(?<![\w.])\d[\d,.]*\s+(?:new\s+)?([a-z]+(?:\s+(?:or\s+)?[A-Za-z]+)?)", text)
     return frozenset(term for match in found for term in get_terms(match[1])) - _GENERIC
 
 
 def split_camel(text: str) -> str:
-    """Return a text with names like `dnsEndpointType` taken apart."""
+    """Return a text with names like `dnsEndpointType` split into words."""
     return _CAMEL.sub(lambda match: " ".join(re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", match[0])), text)
 
 

@@ -1,4 +1,4 @@
-"""Versions of runtimes, systems and interfaces, in one form: `.NET 8` and `net8.0`, `PYTHON|3.10`, `~20` of Node."""
+"""Versions of runtimes, systems and interfaces in normal form: `.NET 8` and `net8.0`, `PYTHON|3.10`, Node's `~20`."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Version:
     """A version that a text names.
 
     Attributes:
-        name: Of what.
-        number: Without zeros at the end: `8` for `8.0`; a date stays as it is.
-        and_below: Whether every earlier one is meant, too.
+        name: What it is a version of.
+        number: The number without trailing zeros: `8` for `8.0`; a date stays as it is.
+        and_below: Whether all earlier versions are meant, too.
         start, end: Offsets in the text.
     """
 
@@ -66,7 +66,7 @@ class Version:
 
 
 def find_versions(text: str) -> list[Version]:
-    """Return the versions that a text names, in its order."""
+    """Return the versions that a text names, in order."""
     found: list[Version] = []
     for match in _NAMED.finditer(text):
         name = _ALIASES[re.sub(r"\s+", " ", match["name"].lower())]

@@ -1,4 +1,4 @@
-"""What sentences say of the things they name: that they are gone, somebody's own, or only planned; and their words."""
+"""What sentences say about the things they name: that they are gone, self-hosted or only planned; and their words."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _AWAITED = re.compile(
 
 
 def split_sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the sentences and list items of a text, without blanks around them."""
+    """Yield the offsets of the sentences and list items of a text, without surrounding blanks."""
     start = 0
     for match in _SENTENCE_END.finditer(text):
         yield from _trim(text, start, match.end())
@@ -89,20 +89,20 @@ def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def is_gone(sentence: str) -> bool:
-    """Return whether a sentence says that something was left behind, and not that it will be."""
+    """Return whether a sentence says that something was left behind, rather than that it will be."""
     return _GONE.search(sentence) is not None and _AHEAD.search(sentence) is None
 
 
 def is_awaited(sentence: str) -> bool:
-    """Return whether a sentence says that something is not there yet."""
+    """Return whether a sentence says that something is not available yet."""
     return _AWAITED.search(sentence) is not None
 
 
 def is_own(text: str) -> bool:
-    """Return whether a text speaks of what people host themselves, or of another cloud."""
+    """Return whether a text speaks of something self-hosted, or of another cloud."""
     return _OWN.search(text) is not None
 
 
 def get_terms(text: str) -> list[str]:
-    """Return the terms of a text in its order, without stop words."""
+    """Return the terms of a text in order, without stop words."""
     return [term for term in analyse(text) if term not in get_stop_terms()]
