@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 A = TypeVar("A", ChangesOutput, HistoryOutput)
 
 MOST_READ = 500
-"""How many documents are read at once to see their products."""
+"""How many documents are read at a time to see their products."""
 
 
 async def list_changes(context: Context, asked: ChangesInput) -> ChangesOutput:
@@ -83,7 +83,7 @@ async def _complete(knowledge_base: KnowledgeBase, answer: A, page: Page[Any], e
 async def _keep_products(
     knowledge_base: KnowledgeBase, changes: Sequence[LoggedChange], products: Sequence[str]
 ) -> tuple[list[LoggedChange], set[str]]:
-    """Return the changes of updates that have, or had when withdrawn, one of the products, and which were met."""
+    """Return the changes of updates that have, or had when withdrawn, one of the products, and which were found."""
     keys = {facet_key(product) for product in products}
     ids = sorted({each.change.id for each in changes})
     kept: set[str] = set()
@@ -142,7 +142,7 @@ async def get_history(context: Context, asked: HistoryInput) -> HistoryOutput:
 
 
 def _show_version(before: Revision | None, after: Revision) -> HistoryVersion | None:
-    """Return a version; `None` where only refdesk's rendering of it differs from the one before."""
+    """Return a version, or `None` if it differs from the one before only in how refdesk renders it."""
     was_there = before is not None and before.document.state is not State.WITHDRAWN
     is_there = after.document.state is not State.WITHDRAWN
     fields = compare(before.document, after.document, quoting=True) if before is not None else []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def compare(before: Document, after: Document, *, quoting: bool = False) -> list[FieldChange]:
-    """Return the fields that differ; the description last, with what it says only where quotes are wanted."""
+    """Return the fields that differ, the description last and with its text only if `quoting`."""
     old, new = _get_fields(before), _get_fields(after)
     changed = [
         FieldChange.model_validate({"field": name, "before": _show_field(old[name]), "after": _show_field(new[name])})

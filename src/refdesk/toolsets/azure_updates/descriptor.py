@@ -1,4 +1,4 @@
-"""azure-updates, as everything outside its folder knows it."""
+"""The descriptor of azure-updates: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _load(means: Means) -> Toolset:
 
 
 async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    # The search code is loaded at the first search: every server offers it, but fewer than half are ever asked.
     from refdesk.toolsets.azure_updates.provider import FIND
 
     return await FIND(context, question)
@@ -179,7 +179,7 @@ FEEDS = {
         id_prefix="m365-",
     )
 }
-"""The feeds beside that of Azure."""
+"""The feeds besides Azure's."""
 
 TOOLSET = ToolsetDescriptor(
     name=TOOLSET_NAME,

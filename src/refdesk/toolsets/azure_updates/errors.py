@@ -1,4 +1,4 @@
-"""What the operations need, and the errors that their callers can meet."""
+"""The scopes that operations need, and the errors that callers can meet."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ COLUMNS = (
     *("id", "title", "status", "tags", "productCategories", "products", "availabilities", "created", "modified"),
     *("url", "description"),
 )
-# A spreadsheet runs a cell that begins so as a formula (OWASP, "CSV Injection").
+# A spreadsheet runs a cell that begins with one of these as a formula (OWASP, "CSV Injection").
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -59,7 +59,7 @@ async def export_updates(context: Context, request: SearchInput, format: Format,
     """Write every update that matches, as `render` does, and return how many there are.
 
     Raises:
-        ConfigurationError: The target cannot be written; what was there is as it was.
+        ConfigurationError: The target cannot be written; whatever was there is unchanged.
     """
     found = [update async for update in list_matching(context, request)]
     await anyio.to_thread.run_sync(write_text, target, render(found, format))
@@ -69,7 +69,7 @@ async def export_updates(context: Context, request: SearchInput, format: Format,
 def render(updates: Iterable[Update], format: Format) -> Iterator[str]:
     """Yield the updates as one text in pieces: a JSON array, CSV with a header (RFC 4180), or Markdown by headings.
 
-    In CSV a cell that a spreadsheet would run as a formula begins with an apostrophe, and lists are joined by `; `.
+    In CSV, a cell that a spreadsheet would run as a formula gets a leading apostrophe, and lists are joined by `; `.
     """
     match format:
         case "json":

@@ -1,4 +1,4 @@
-"""What is asked and answered where several feeds are set up: what the contract names, and the feed."""
+"""The inputs and outputs where several feeds are set up: those of the contract, with the feed added."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ Extended = TypeVar("Extended", bound=Answer)
 
 
 def extend(model: type[Extended], answer: BaseModel, **more: object) -> Extended:
-    """Return an answer as one that says more; only what was set and what is given now is written."""
+    """Return an answer as a model with more fields; only fields that were set or are given here are written."""
     return model.model_construct({*answer.model_fields_set, *more}, **{**answer.__dict__, **more})

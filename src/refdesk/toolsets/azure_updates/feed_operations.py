@@ -1,4 +1,4 @@
-"""What azure-updates offers where several feeds are set up, in place of what it offers of one."""
+"""What azure-updates offers where several feeds are set up, in place of what it offers for one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def search_feeds(context: Context, asked: FeedSearchInput) -> FeedSearchOutput:
-    """Return what `search_updates` does, and of which feed each update is."""
+    """Return what `search_updates` does, with the feed of each update."""
     from refdesk.toolsets.azure_updates.feeds import get_feed  # not at the start
     from refdesk.toolsets.azure_updates.search import search_updates
 
@@ -34,7 +34,7 @@ async def search_feeds(context: Context, asked: FeedSearchInput) -> FeedSearchOu
 
 
 async def read_feed_guide(context: Context) -> FeedGuide:
-    """Return the guide, and how each feed stands."""
+    """Return the guide, with the state of each feed."""
     from refdesk.core.search.retrieval import SearchRequest
     from refdesk.kit.age import get_age_hours
     from refdesk.toolsets.azure_updates.feeds import FEED, count_feeds, read_statuses
@@ -68,7 +68,7 @@ async def read_feed_changelog(context: Context) -> FeedChangelog:
 
 
 def choose_resources(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-    """Return the resources, those in place that tell of each feed."""
+    """Return the resources, replaced by their versions for several feeds where there are such."""
     guide, changelog, *others = resources
     return (
         replace(guide, output=FeedGuide, reader=read_feed_guide, volatile=guide.volatile | {"feeds"}),

@@ -1,4 +1,4 @@
-"""Which feeds are set up, and which of them an update is of."""
+"""Which feeds are set up, and which of them an update belongs to."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 AZURE: Feed = "azure"
 ROADMAP: Feed = "m365"
 ROADMAP_PREFIX = "m365-"
-"""How the ids of the roadmap's items begin here; those of no other feed's updates do."""
+"""How the ids of the roadmap's items begin here, and those of no other feed."""
 
 FEED = "feed"
-"""The facet that names the feed of what is not of the first one."""
+"""The facet that names the feed of an update that is not in the first one."""
 
 THINGS: Mapping[Feed, str] = {AZURE: "updates", ROADMAP: "items of the Microsoft 365 roadmap"}
 
 
 def list_feeds(knowledge_base: KnowledgeBase) -> tuple[Feed, ...]:
-    """Return the feeds that are set up, that of Azure first."""
+    """Return the feeds that are set up, Azure's first."""
     return (AZURE, *(feed for feed in get_options(knowledge_base).feeds if feed != AZURE))
 
 
@@ -42,7 +42,7 @@ def name_source(feed: Feed) -> str:
 
 
 async def read_statuses(knowledge_base: KnowledgeBase) -> Mapping[Feed, sync_log.SyncStatus]:
-    """Return the status of syncing of each feed that is set up."""
+    """Return the sync status of each feed that is set up."""
     store = knowledge_base.store
     return {feed: await sync_log.read_status(store, name_source(feed)) for feed in list_feeds(knowledge_base)}
 
@@ -59,13 +59,13 @@ def get_feed(id: str) -> Feed:
 
 
 def to_feed_filter(feed: Feed) -> Filter:
-    """Return the condition that an update is of a feed."""
+    """Return the condition that an update belongs to a feed."""
     other = HasAny(FEED, (ROADMAP,))
     return other if feed == ROADMAP else Not(other)
 
 
 def count_feeds(counted: Sequence[FacetCount], total: int) -> list[FacetCount]:
-    """Return how many updates each feed has, most first, of what the facet counted and of how many there are in all."""
+    """Return how many updates each feed has, most first, given the facet's counts and the total."""
     named = [each for each in counted if each.count]
     rest = total - sum(each.count for each in named)
     counts = [*named, *([FacetCount(AZURE, rest)] if rest else [])]

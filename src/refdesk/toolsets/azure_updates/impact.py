@@ -1,4 +1,4 @@
-"""What of an announcement tells what it changes."""
+"""Reads from an update what tells what it changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from refdesk.model import Document
 
 _RINGS = ("Retirement", "Effective")
-"""The rings whose month is from when a change holds."""
+"""The rings whose month says when a change takes effect."""
 
 
 def to_announcement(document: Document) -> Announcement:
-    """Return what is read of an update of the feed."""
+    """Return an update of the feed as an announcement."""
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
     due = [each["date"] for each in availabilities if each["ring"] in _RINGS and each["date"]]
     return Announcement(

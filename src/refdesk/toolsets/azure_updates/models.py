@@ -1,4 +1,4 @@
-"""The inputs and outputs of azure-updates, camel case on the wire as in the contract."""
+"""The inputs and outputs of azure-updates, in camel case on the wire, as in the contract."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ SortBy: TypeAlias = Literal[
 DEFAULT_LIMIT = 50
 
 AVAILABILITY = "availability"
-"""The name of the date ranges of all of an update's availabilities."""
+"""The name of the date ranges for all availabilities of an update."""
 
 RETIREMENT = "retirement"
-"""The name of the date range of when an update's subject retires: a day, or where only the month is known, that."""
+"""The name of the date range for when an update's subject retires: a day, or a month if only that is known."""
 
 
 def name_availability(ring: str) -> str:
-    """Return the name of the date ranges of an update's availabilities in one ring."""
+    """Return the name of the date ranges for an update's availabilities in one ring."""
     return f"{AVAILABILITY}:{ring}"
 
 
@@ -139,7 +139,7 @@ class Filters(Input):
 
     @property
     def chosen_feed(self) -> Feed | None:
-        """The feed that updates are wanted of; `None` for all, and where there is only one."""
+        """The feed that updates are wanted from; `None` for all, and if there is only one."""
         return None
 
     @model_validator(mode="after")
@@ -205,7 +205,7 @@ class Answer(BaseModel):
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True)
 
-    # No return type: pydantic would describe the answer by it, and it says less than the fields do.
+    # No return type: pydantic would use it to describe the answer, and it says less than the fields do.
     @model_serializer(mode="wrap")
     def _write_what_is_set(self, handler: SerializerFunctionWrapHandler):  # pyright: ignore[reportUnknownParameterType]
         written = cast("dict[str, object]", handler(self))
@@ -309,10 +309,10 @@ class SearchOutput(Paged, Answer):
 
     @property
     def choice(self) -> Choice | None:
-        """The filter values that may have been meant instead of one that no update has."""
+        """The filter values that may have been meant in place of one that no update has."""
         return self._choice
 
     def offering(self, choice: Choice | None) -> SearchOutput:
-        """Return this answer, with what may have been meant."""
+        """Return this answer with the values that may have been meant."""
         self._choice = choice
         return self

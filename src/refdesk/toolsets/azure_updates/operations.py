@@ -1,4 +1,4 @@
-"""The operation of azure-updates that MCP lists unasked."""
+"""The operation of azure-updates that MCP always lists."""
 
 from __future__ import annotations
 

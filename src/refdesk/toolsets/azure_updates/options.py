@@ -1,4 +1,4 @@
-"""How the settings let azure-updates behave."""
+"""How azure-updates behaves under the current settings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What handlers go by.
+    """The options that handlers follow.
 
     Attributes:
-        feeds: Those that are set up.
+        feeds: The feeds that are set up.
         stale_hours: After how many hours the desk calls the updates stale.
     """
 
@@ -27,5 +27,5 @@ class Options:
 
 
 def get_options(base: KnowledgeBase) -> Options:
-    """Return those of a knowledge base; the usual ones where none are set."""
+    """Return the options of a knowledge base; the defaults if none are set."""
     return cast("Options", base.options.get(TOOLSET_NAME) or Options())

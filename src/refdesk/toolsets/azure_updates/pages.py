@@ -1,6 +1,7 @@
-"""Pages of the feed: taken apart, or recognised by their bytes.
+"""Pages of the feed: parsed, or recognised by their bytes.
 
-What spoils one record spoils no page: what cannot be read of it is replaced by what its converter refuses.
+A bad record does not spoil its page: any part of it that cannot be read is replaced by a value that the converter
+refuses.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ Adapt: TypeAlias = "Callable[[JsonObject], JsonObject]"
 _IDS, _TOTAL = "ids", "total"
 
 MOST_LEVELS = 200
-"""Of a page: what is nested deeper is cut. Of a record fewer are kept."""
+"""Most levels of nesting in a page; anything deeper is cut. Records that are kept may have fewer."""
 
 _TEXT_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it came.
+    """A page as received.
 
     Attributes:
-        digest: Of its body.
-        ids: What each of its records has for an id; `None` where it has none.
-        total: How many records there are in all, where the page says so.
-        records: `None` of a page that is known by its digest.
-        adapt: What records are changed by when they are read.
+        digest: The digest of its body.
+        ids: The id of each of its records; `None` for a record without one.
+        total: How many records there are in all, if the page says so.
+        records: Its records; `None` if the page is known by its digest.
+        adapt: Changes each record when it is read.
     """
 
     body: bytes
@@ -49,14 +50,14 @@ class Page:
     adapt: Adapt | None = None
 
     def to_source_page(self, start: int, repeated: frozenset[str], repeats: int) -> SourcePage:
-        """Return its records from one on.
+        """Return its records from a given one on.
 
         Args:
-            start: The first record.
-            repeated: The ids of those that came before.
-            repeats: How many of all records up to here came before, which the page's total counts.
+            start: The index of the first record to return.
+            repeated: The ids of records that were returned before.
+            repeats: How many of all records up to here were repetitions, which the page's total counts.
         """
-        # A page that begins elsewhere adds other records.
+        # The same page adds different records when read from another start.
         name = f"{self.digest}/{start}"
         outline: JsonValue = {_IDS: self.ids, _TOTAL: self.total}
         total = None if self.total is None else self.total - repeats
@@ -70,12 +71,12 @@ def read_page(known: Mapping[str, JsonValue], body: bytes, *, adapt: Adapt | Non
     """Return the page of an answer.
 
     Args:
-        known: The outlines of pages that were read before, by the names of `Page.to_source_page`.
+        known: The outlines of pages read before, by the names that `Page.to_source_page` gives them.
         body: JSON in UTF-8.
-        adapt: Changes each record; `None`: they are as they came.
+        adapt: Changes each record; `None` leaves them as received.
 
     Raises:
-        PassingError: It is no page.
+        PassingError: It is not a page.
     """
     digest = hashlib.blake2b(body, digest_size=16).hexdigest()
     outline = known.get(f"{digest}/0", known.get(f"{digest}/1"))
@@ -113,7 +114,7 @@ def _as_object(record: object) -> JsonObject:
 
 
 def _load(text: str) -> object:
-    """Return the value of JSON, cut to so many levels. A number that cannot be one is infinite, a bad byte no text."""
+    """Return the value of a JSON text, cut if nested too deeply. A number that cannot be read becomes infinity."""
     load = partial(json.loads, parse_int=_read_int, parse_constant=_read_constant)
     try:
         page = load(text)
@@ -126,17 +127,17 @@ def _read_int(digits: str) -> float:
     try:
         return int(digits)
     except ValueError:
-        # It has more digits than Python reads.
+        # It has more digits than Python can read.
         return math.inf
 
 
 def _read_constant(_: str) -> float:
-    # Not a number is not equal to itself, and ids of pages are compared.
+    # NaN is not equal to itself, but the ids of pages are compared.
     return math.inf
 
 
 def is_deeper(value: object, levels: int) -> bool:
-    """Return whether lists and objects are nested in more than so many levels."""
+    """Return whether lists and objects are nested more deeply than this many levels."""
     if not isinstance(value, dict | list):
         return False
     inner = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
@@ -144,7 +145,7 @@ def is_deeper(value: object, levels: int) -> bool:
 
 
 def _cut_levels(text: str) -> str:
-    """Return JSON without what is nested deeper than so many levels."""
+    """Return a JSON text without anything nested more deeply than `MOST_LEVELS`."""
     kept: list[str] = []
     level, start = 0, 0
     for match in _TEXT_OR_BRACKET.finditer(text):

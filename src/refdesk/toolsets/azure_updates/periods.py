@@ -1,7 +1,7 @@
-"""Reads days and periods out of a text: "before June 2027", "since last month", "by the end of the year".
+"""Reads days and periods from a text: "before June 2027", "since last month", "by the end of the year".
 
-Only what is said plainly is read: a period by its preposition and its name. Where anything beside it may turn its
-meaning, as in "two weeks before June 2027" or "in 2026 and 2027", nothing is.
+Only plain statements are read: a period by its preposition and its name. If anything beside it may change its meaning,
+as in "two weeks before June 2027" or "in 2026 and 2027", nothing is read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Side: TypeAlias = Literal["past", "future", "nearest"]
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Days, both included; `None` is no bound."""
+    """The first and the last day, both inclusive; `None` is no bound."""
 
     since: date | None = None
     until: date | None = None
@@ -75,7 +75,7 @@ _TURNS_WHAT_FOLLOWS = re.compile(
     re.IGNORECASE,
 )
 _REACHES_FURTHER = re.compile(rf"\b{_DIRECTED}(?: \S+){{1,2}} ?$", re.IGNORECASE)
-"""A word of direction whose end is something else: "since Ignite in 2025"."""
+"""A word of direction that refers to something else than the date: "since Ignite in 2025"."""
 
 _PART_OF = re.compile(rf"(?<!\S)(?!(?:{_SAID_OF}) of\b)\S+ of (?:the )?$", re.IGNORECASE)
 _TURNS_WHAT_PRECEDES = re.compile(
@@ -86,7 +86,7 @@ _TURNS_WHAT_PRECEDES = re.compile(
 )
 
 Span: TypeAlias = tuple[date, date]
-"""The first and the last day. The edge of a period has none: its last day is the one before its first."""
+"""The first and the last day. The edge of a period contains no day: its last day is the one before its first."""
 
 
 @cache
@@ -121,8 +121,8 @@ def take_period(plain: str, text: str, today: date) -> tuple[Period | None, str]
     """Return the only period that a text names, if there is one, and the text without its words.
 
     Args:
-        plain: The text, as long, with what is never read blanked.
-        text: As it is written.
+        plain: The text, of the same length, with parts that are never read blanked out.
+        text: The text as written.
         today: The present day.
     """
     found: list[tuple[Period | None, tuple[int, int]]] = []
@@ -138,7 +138,7 @@ def take_period(plain: str, text: str, today: date) -> tuple[Period | None, str]
 
 
 def _is_turned(match: re.Match[str], *, is_directed: bool) -> bool:
-    """Return whether words beside a period may give it another meaning."""
+    """Return whether words beside a period may change its meaning."""
     before, said, after = match.string[: match.start()], match[0].casefold(), match.string[match.end() :]
     if _TURNS_WHAT_FOLLOWS.search(before) or _TURNS_WHAT_PRECEDES.match(after):
         return True
@@ -148,7 +148,7 @@ def _is_turned(match: re.Match[str], *, is_directed: bool) -> bool:
 
 
 def find_days(text: str) -> list[date]:
-    """Return the days that a text names whole, such as "August 30, 2027", each once, in its order."""
+    """Return the days that a text names in full, such as "August 30, 2027", each once, in order."""
     found = (_read_date(match[0], date.min) for match in _get_day_pattern().finditer(text))
     return list(dict.fromkeys(read[0] for read in found if read is not None and read[0] == read[1]))
 
@@ -168,7 +168,7 @@ def _read_between(match: re.Match[str], today: date) -> Period | None:
 
 
 def _read_before(match: re.Match[str], today: date) -> Period | None:
-    """By and until a date include it; before it does not."""
+    """The words "by" and "until" include the date; "before" does not."""
     span = _read_span(match[2], today, "future")
     if span is None:
         return None
@@ -177,7 +177,7 @@ def _read_before(match: re.Match[str], today: date) -> Period | None:
 
 
 def _read_since(match: re.Match[str], today: date) -> Period | None:
-    """From a date is that date and what follows, but what is from last week is of that week."""
+    """From a date means that date and all later ones, but "from last week" means that week only."""
     said, point = match[1].casefold(), match[2].casefold().removeprefix("the ")
     span = _read_span(match[2], today, "past")
     if span is None or (said == "as of" and point in {"today", "now"}):
@@ -216,7 +216,8 @@ _DIRECTED_READERS = (_read_between, _read_before, _read_since)
 
 
 def _read_span(text: str, today: date, side: Side = "nearest", *, near: date | None = None) -> Span | None:
-    """Return the days of what a date or a name names; a month alone is the nearest on that side of `near`, or today."""
+    """Return the days that a date or name means; a month without a year is the nearest on that side of `near`, or of
+    today."""
     said = re.sub(r"^the ", "", text.casefold())
     if edge := re.match(r"(end|beginning|start) of (?:the )?", said):
         named = said[edge.end() :]
@@ -238,7 +239,7 @@ def _get_day(said: str, today: date) -> date:
 
 
 def _get_relative(said: str, today: date) -> Span:
-    """Return the days of what is counted from the present one, such as "last month"."""
+    """Return the days of a period relative to today, such as "last month"."""
     which, unit = said.casefold().split()
     step = {"this": 0, "current": 0, "next": 1, "coming": 1}.get(which, -1)
     match unit:
@@ -254,7 +255,7 @@ def _get_relative(said: str, today: date) -> Span:
 
 
 def _read_date(text: str, today: date, side: Side = "nearest") -> Span | None:
-    """Return the first and the last day of what a date names; a month alone is the nearest on that side of today."""
+    """Return the first and last day that a date means; a month without a year is the nearest on that side of today."""
     numbers = [int(number) for number in re.findall(r"\d+", re.sub(r"q[1-4]", " ", text, flags=re.IGNORECASE))]
     year = next((number for number in numbers if number > 999), None)
     named = re.search(_MONTH, text, re.IGNORECASE)
@@ -291,7 +292,7 @@ def _get_year(month: int, today: date, side: Side) -> int:
 
 
 def _get_months(first: int, count: int) -> Span:
-    """Return the first and the last day of so many months; months are counted from year 0."""
+    """Return the first and the last day of `count` months; months are numbered from year 0."""
     year, month = divmod(first, 12)
     last_year, last_month = divmod(first + count - 1, 12)
     return date(year, month + 1, 1), date(last_year, last_month + 1, monthrange(last_year, last_month + 1)[1])

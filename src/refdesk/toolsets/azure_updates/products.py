@@ -1,4 +1,4 @@
-"""What people call Azure's products: initials, short and former names, which the feed itself does not write.
+"""What people call Azure's products: initials, short names and former names, which the feed itself does not use.
 
 Source: Microsoft's product pages and documentation, and the feed's own list of products.
 """
@@ -137,22 +137,22 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "Web Application Firewall": ("WAF",),
     "Windows Virtual Machines": (),
 }
-"""By the product's name in the feed."""
+"""Other names of a product, by its name in the feed."""
 
 
 TAGS: Mapping[str, str] = {"feature": "Features"}
-"""Tags that the feed, or who asks, writes in two ways, folded, and the one that is meant."""
+"""Tags that the feed or callers write in two ways: the folded variant, and the tag that is meant."""
 
 
 def name_tag(tag: str) -> str:
-    """Return the tag by which updates are found that carry this one."""
+    """Return the tag under which updates with this tag are found."""
     return TAGS.get(tag.strip().casefold(), tag)
 
 
 def describe(products: Iterable[str]) -> str:
-    """Return the products with their initials and short names, as one line to search; empty for none.
+    """Return the products with their initials and short names, as one line to be searched; empty for none.
 
-    Names of several words stay out: their words would be found in every update of the product.
+    Names of several words are left out: a query for any one of their words would find every update of the product.
     """
     return ", ".join(" ".join((product, *(f"({each})" for each in _list_short(product)))) for product in products)
 
@@ -162,7 +162,7 @@ def _list_short(product: str) -> list[str]:
 
 
 def derive_names(product: str) -> tuple[str, ...]:
-    """Return what else a product is called that its name shows: without the vendor or with it, and the two parts of a
+    """Return names of a product that can be derived from its name: without or with the vendor, and the two parts of a
     name with brackets."""
     bare, inner = product, ""
     if bracketed := _BRACKETED.fullmatch(product):
@@ -174,7 +174,7 @@ def derive_names(product: str) -> tuple[str, ...]:
 
 
 def list_meant(name: str) -> list[str]:
-    """Return the products that a name may mean: those called so, then those of these initials."""
+    """Return the products that a name may mean: those with that name, then those with these initials."""
     folded = name.casefold()
     called = _get_names().get(folded)
     spelt = [product for product in ALIASES if "".join(word[0] for word in product.split()).casefold() == folded]
@@ -182,7 +182,7 @@ def list_meant(name: str) -> list[str]:
 
 
 def find_products(title: str) -> tuple[str, ...]:
-    """Return the products that a title names, in its order; of names that overlap the longest counts."""
+    """Return the products that a title names, in order; of overlapping names, the longest counts."""
     found = (_get_names()[match[0].casefold()] for match in _get_pattern().finditer(title))
     return tuple(dict.fromkeys(found))
 
@@ -193,14 +193,14 @@ _BRACKETED = re.compile(r"(?P<bare>.*\S) \((?:formerly )?(?P<inner>[^()]+)\)")
 
 @cache
 def _get_owners() -> Mapping[str, str]:
-    """Return each product by every name of the table, folded."""
+    """Return the products by all their names in the table, folded."""
     names = {alias.casefold(): product for product, aliases in ALIASES.items() for alias in aliases}
     return names | {product.casefold(): product for product in ALIASES}
 
 
 @cache
 def _get_names() -> Mapping[str, str]:
-    """Return each product by every name it has, folded: those of the table before those that are derived."""
+    """Return the products by all their names, folded; names in the table take precedence over derived ones."""
     derived = {name.casefold(): product for product in list(ALIASES)[::-1] for name in derive_names(product)}
     return {**derived, **_get_owners()}
 

@@ -1,4 +1,4 @@
-"""The prompt of azure-updates: what changed for a product, and what is to be done about it."""
+"""The prompt of azure-updates: what changed for a product, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_COMPLETIONS = 100
 
 
 def write_changes(filled: Mapping[str, str]) -> str:
-    """Return how to survey what changed."""
+    """Return instructions for surveying what changed."""
     about = f"the Azure product {filled['product']}" if "product" in filled else "Azure"
     chosen = f', filters {{"products": ["{filled["product"]}"]}}' if "product" in filled else ""
     since = filled.get("since", "three months ago")
@@ -34,7 +34,7 @@ def write_changes(filled: Mapping[str, str]) -> str:
 
 
 async def complete_product(context: Context, written: str) -> Completions:
-    """Return the products that updates name, most frequent first: by their beginning, then by a part of them."""
+    """Return products named in updates, most frequent first: by their beginning, then by any part of them."""
     from refdesk.core.search.retrieval import SearchRequest  # not at the start
 
     found = await context.knowledge_base.search(SearchRequest(COLLECTION, limit=1, facets=("products",)))

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def refer(update: Document) -> HitReference:
-    """Return how an update is read whole."""
+    """Return how to read an update in full."""
     return HitReference(SEARCH_UPDATES.name, {"id": update.id}, get_public_page(update.id))
 
 
 def read(update: Document) -> str:
-    """Return the description, without the targets of its links; behind it the body has what products are called."""
+    """Return the description without the targets of its links; the body goes on with the names of products."""
     from refdesk.kit.markdown import drop_targets  # not at the start, which its parser would slow
 
     return drop_targets(str(update.data["description"]))

@@ -1,7 +1,7 @@
-"""Reads dates and stages out of a question: "which VM series are retired before June 2027" asks for a filter.
+"""Reads dates and stages from a question: "which VM series are retired before June 2027" asks for a filter.
 
-What is read becomes a filter, and its words are searched no more. Only what is said plainly is read: a stage by its
-usual names, a period by its preposition and its name (`periods`). Anything else stays words.
+What is read becomes a filter, and its words are no longer searched. Only plain statements are read: a stage by its
+usual names, a period by its preposition and its name (`periods`). Anything else stays words to search.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NEGATES = re.compile(
     r"(?:public |private )?previews?)\b",
     re.IGNORECASE,
 )
-"""What may turn a stage or a period into its opposite; "not later than" turns none."""
+"""Words that may turn a stage or a period into its opposite; "not later than" does not."""
 
 _ASKS_FOR_MANY = re.compile(
     r"\s*(?:what|which|list|show|all|any|every|everything)\b|.*\b(?:previews|(?:that|which) are)\b",
@@ -59,7 +59,7 @@ _GENERAL = """
     into is it list me new news now of on or our out please s service services show tell that the there things
     to update updates us was we went were what when which will with you your
 """
-"""Words that ask and name nothing: with a filter and no other word the question browses."""
+"""Words that ask but name nothing: a question of only these and a filter browses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class Reading:
     """What a question says.
 
     Attributes:
-        text: What is left to search; empty when nothing is.
+        text: The words left to search; empty if there are none.
         ring: The stage it asks for.
-        period: The days it asks for; `None` where it names none.
-        is_any_preview: With the ring `Preview`: whether private ones are asked for too, since none are called public.
+        period: The days it asks for; `None` if it names none.
+        is_any_preview: With the ring `Preview`: whether private previews are meant too, as "public" is not said.
     """
 
     text: str
@@ -80,23 +80,23 @@ class Reading:
 
     @property
     def rings(self) -> tuple[Ring, ...]:
-        """The rings of the stage, of which one is enough; none where it asks for none."""
+        """The rings of the stage, any one of which is enough; empty if it asks for no stage."""
         if self.ring is None:
             return ()
         return (self.ring, "Private Preview") if self.is_any_preview else (self.ring,)
 
     @property
     def passed(self) -> tuple[Ring, ...]:
-        """The rings of what has left the stage: what was in preview last year and is available is no preview now."""
+        """The rings that show that an update has left the stage: something available now is no longer a preview."""
         if self.period is not None or self.ring is None:
             return ()
         return _LATER.get(self.ring, ())
 
 
 def read_question(question: str, today: date) -> Reading:
-    """Return what a question asks for. Words in double quotes are never read; of several stages or periods, none is.
+    """Return what a question asks for. Words in double quotes are never read, nor is any of several stages or periods.
 
-    Of a question that negates anything nothing is read: filters say only what is wanted.
+    Nothing is read from a question that negates anything, as filters can only say what is wanted.
     """
     if _NEGATES.search(_NOT_LATER.sub(" ", _blank_quotes(question))):
         return Reading(" ".join(question.split()) or question)
@@ -104,7 +104,7 @@ def read_question(question: str, today: date) -> Reading:
     period, rest = take_period(plain, question, today)
     ring, searched = _take_stage(_blank_quotes(rest), rest)
     if ring not in (None, "Retirement") and period is None and not _ASKS_FOR_MANY.match(question):
-        # "Is X generally available?" wants X, whatever its stage. In titles the words of a stage are everywhere.
+        # "Is X generally available?" wants X, whatever its stage, and the words of a stage occur in titles everywhere.
         ring, searched = None, searched if ring == "General Availability" else rest
     if ring is None and period is None:
         return Reading(" ".join(searched.split()) or question)
@@ -131,7 +131,7 @@ def _take_stage(plain: str, text: str) -> tuple[Ring | None, str]:
 
 @cache
 def _compile_stages() -> tuple[tuple[Ring, re.Pattern[str]], ...]:
-    # GA in capitals only: "ga" is no word that people mean it by.
+    # GA in capitals only: people do not write "ga" for it.
     return tuple(
         (ring, re.compile(rf"\b(?:{words.replace('GA|GAed|', '(?-i:GA|GAed)|', 1)})\b", re.IGNORECASE))
         for ring, words in _STAGES

@@ -33,7 +33,7 @@ BASE_URL = "https://azure.microsoft.com"
 MODIFIED = "modified"
 RETIRING = "Retirement"
 MOST_LEVELS = 100
-"""Of lists and objects within each other in a record that is kept."""
+"""Most levels of nested lists and objects in a record that is kept."""
 
 _CONVERTER_MODULES = (
     *(__name__, "refdesk.toolsets.azure_updates.models", "refdesk.toolsets.azure_updates.products"),
@@ -83,7 +83,7 @@ class _Record(BaseModel):
 
 @cache
 def get_converter_version() -> str:
-    """Return what differs whenever `to_document` may give another document: with this code and its libraries."""
+    """Return a version that changes with this code and its libraries, as then `to_document` may give another result."""
     digest = hashlib.blake2b(digest_size=16)
     for module in _CONVERTER_MODULES:
         digest.update(Path(cast("str", import_module(module).__file__)).read_bytes())
@@ -95,15 +95,15 @@ def get_converter_version() -> str:
 def to_document(record: JsonObject, base_url: str = BASE_URL) -> Document:
     """Return the document of one record of the feed.
 
-    `body` is what is searched: the description without the targets of its links, then its products, with what else they
-    are called; empty when there is neither. `data` holds `record`, as the feed gave it with every field, and
-    `description` (Markdown), `availabilities` and `title_date` (the day that its title names, if any) as answers show
-    them. The date range `RETIREMENT` is that day where it lies in the month that the feed says. A month that cannot be
-    read gives an availability without a date. A record without products gets those that its title names.
+    `body` is what is searched: the description without the targets of its links, then its products with their other
+    names; empty if there is neither. `data` holds `record`, with every field as the feed gave it, and `description`
+    (Markdown), `availabilities` and `title_date` (the day that its title names, if any) as answers show them. The date
+    range `RETIREMENT` is that day if it lies in the month that the feed gives. A month that cannot be read gives an
+    availability without a date. A record without products gets those that its title names.
 
     Args:
-        record: As the feed gave it.
-        base_url: What relative links are relative to.
+        record: The record as the feed gave it.
+        base_url: The base of relative links.
 
     Raises:
         InvalidRecordError: The record lacks a required field, or holds what cannot be stored; the message says which.
@@ -144,10 +144,10 @@ def to_document(record: JsonObject, base_url: str = BASE_URL) -> Document:
 
 
 def read_fields(model: type[Fields], record: JsonObject) -> Fields:
-    """Return what a model understands of a record.
+    """Return the fields of a record that a model understands.
 
     Raises:
-        InvalidRecordError: A field is not as the model wants it; the message says which.
+        InvalidRecordError: A field does not fit the model; the message says which.
     """
     try:
         return model.model_validate(record)
@@ -192,7 +192,7 @@ def _group_by_ring(months: Iterable[tuple[str, DateRange | None]]) -> Mapping[st
 
 
 def _find_day(title: str, months: Iterable[tuple[str, DateRange | None]]) -> date | None:
-    """Return the day that a title names; of several, the one that lies in a month that the feed names, if just one."""
+    """Return the day that a title names; of several, the one in a month that the feed names, if there is just one."""
     days = find_days(title)
     spans = [span for _, span in months if span is not None]
     named = [day for day in days if any(span.start.date() <= day <= span.end.date() for span in spans)]
@@ -203,7 +203,7 @@ def _find_day(title: str, months: Iterable[tuple[str, DateRange | None]]) -> dat
 def _date_retirement(
     months: Iterable[tuple[str, DateRange | None]], day: date | None
 ) -> Mapping[str, tuple[DateRange, ...]]:
-    """Return when it retires: the feed's earliest month, or the title's day where it lies in it or there is none."""
+    """Return when it retires: the feed's earliest month, or the title's day if that lies in it or there is no month."""
     spans = [span for ring, span in months if ring == RETIRING]
     dated = sorted((span for span in spans if span is not None), key=lambda span: span.start)
     if day is not None and spans and (not dated or (dated[0].start.date() <= day <= dated[0].end.date())):
@@ -221,7 +221,7 @@ def _clean(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _read_instant(name: str, text: str) -> datetime:
-    """Return the instant, in UTC; without an offset it is in UTC already. Digits below a microsecond are cut."""
+    """Return the instant in UTC, which is assumed if there is no offset. Digits below a microsecond are cut off."""
     try:
         instant = datetime.fromisoformat(text)
         return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
@@ -230,7 +230,7 @@ def _read_instant(name: str, text: str) -> datetime:
 
 
 def _read_month(availability: _Availability) -> DateRange | None:
-    """Return the first to the last instant of the month, or `None` where the feed names none that exists."""
+    """Return the month from its first to its last instant, or `None` if the feed names none that exists."""
     month = MONTHS.get((availability.month or "").strip().casefold())
     year = availability.year
     if month is None or year is None or not 1 <= year <= 9999:

@@ -41,7 +41,7 @@ MONTHS = 12
 MOST_PRODUCTS = 20
 MOST_RUNS = 20
 MOST_DETAILED = 100
-"""How many changes the changelog tells in full, over all runs."""
+"""How many changes the changelog shows in full, over all runs together."""
 
 QUERY_TIPS = (
     "Filters are all AND, between and inside lists; matchAny names lists of which one value is enough. An answer "
@@ -75,7 +75,7 @@ async def read_guide(context: Context) -> Guide:
 
 
 async def read_changelog(context: Context) -> Changelog:
-    """Return the recent syncs, newest first, with what each changed, from the revisions kept."""
+    """Return the recent syncs, newest first, with what each changed, as found in the revisions kept."""
     runs = [run for _, run in await list_runs(context)]
     return Changelog.model_validate({"runs": runs, **await read_notes(context)})
 
@@ -98,7 +98,7 @@ async def list_runs(context: Context) -> list[tuple[Feed, SyncRun]]:
 
 
 async def read_notes(context: Context) -> dict[str, list[str]]:
-    """Return what is to be known of the data as the field that says so; nothing where all is well."""
+    """Return notes on the state of the data as the field that carries them; empty if all is well."""
     notes = await describe_data(context.knowledge_base)
     return {"notes": notes} if notes else {}
 

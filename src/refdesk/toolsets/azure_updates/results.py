@@ -20,19 +20,19 @@ ROADMAP_PAGE = "https://www.microsoft.com/microsoft-365/roadmap?id="
 _MONTH = len("2026-11")
 _DAY = len("2026-11-22")
 DESCRIPTION_CHARACTERS = 200_000
-"""Of descriptions in one answer; a hundred real updates have about 90,000."""
+"""Most characters of descriptions in one answer; a hundred real updates have about 90,000."""
 
 
 def show_update(
     document: Document, *, relevance: float | None, longest: int | None, match: Match | None = None
 ) -> Update:
-    """Return the update as answers have it.
+    """Return the update as answers show it.
 
     Args:
-        document: As `records.to_document` made it.
-        relevance: `None` leaves it out.
+        document: The document, as made by `records.to_document`.
+        relevance: Its relevance; `None` leaves it out.
         longest: How many characters of the description are shown; 0 leaves it out, `None` shows all.
-        match: `None` leaves it out.
+        match: How well it matches; `None` leaves it out.
     """
     record = cast("Mapping[str, object]", document.data["record"])
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
@@ -61,7 +61,7 @@ def show_update(
 
 
 def outline_update(document: Document, match: Match | None) -> Update:
-    """Return what a survey needs of an update: its address follows from its id. No `match` is left out."""
+    """Return what a survey needs of an update, without its address, which follows from its id."""
     availabilities = cast("Sequence[Mapping[str, str | None]]", document.data["availabilities"])
     return Update.model_validate(
         {
@@ -89,26 +89,26 @@ def _compare_dates(document: Document) -> dict[str, object]:
 
 
 def _outline_availability(availability: Mapping[str, str | None]) -> Availability:
-    """Return a stage with its month written as one, such as 2026-11."""
+    """Return a stage with its date written as a month, such as 2026-11."""
     date = availability["date"]
     return Availability.model_validate({**availability, "date": date and date[:_MONTH]})
 
 
 def get_description(document: Document) -> str:
-    """Return the description of an update in Markdown, empty when it has none."""
-    # Updates and versions kept by a refdesk of before have it as their body, until the next sync converts them.
+    """Return the description of an update in Markdown; empty if it has none."""
+    # Updates and versions stored by an earlier refdesk have it as their body until the next sync converts them.
     return cast("str", document.data.get("description", document.body))
 
 
 def get_public_page(id: str) -> str:
-    """Return the address of an update's page at Microsoft's."""
+    """Return the address of an update's page at Microsoft."""
     if id.startswith(ROADMAP_PREFIX):
         return ROADMAP_PAGE + quote(id.removeprefix(ROADMAP_PREFIX), safe="")
     return PUBLIC_PAGE + quote(id, safe="")
 
 
 def show_counts(counts: Sequence[FacetCount]) -> list[FacetValue]:
-    """Return counts as answers have them, in the same order."""
+    """Return counts as answers show them, in the same order."""
     return [FacetValue(value=each.value, count=each.count) for each in counts]
 
 

@@ -1,4 +1,4 @@
-"""Maps items of the Microsoft 365 roadmap to documents: to records as the Azure feed has them, then as those."""
+"""Maps items of the Microsoft 365 roadmap to documents, by way of records like those of the Azure feed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Item(BaseModel):
 
 @cache
 def get_converter_version() -> str:
-    """Return what differs whenever `to_document` may give another document; see `records.get_converter_version`."""
+    """Return a version that changes whenever `to_document` may give another result; see that of `records`."""
     return hashlib.blake2b(
         Path(__file__).read_bytes(), key=records.get_converter_version().encode(), digest_size=16
     ).hexdigest()
@@ -53,8 +53,8 @@ def name_item(item: JsonObject) -> JsonObject:
 def to_document(item: JsonObject) -> Document:
     """Return the document of one item of the roadmap, as `name_item` returns it; see `records.to_document`.
 
-    Clouds, platforms and release rings are its tags. A month of general availability or preview that no availability
-    has is one, too.
+    Clouds, platforms and release rings become its tags. A month of general availability or preview that is not among
+    the availabilities becomes one, too.
 
     Raises:
         InvalidRecordError: See `records.to_document`.
@@ -72,7 +72,7 @@ def to_document(item: JsonObject) -> Document:
 
 
 def _complete(availabilities: JsonValue, read: _Item) -> JsonValue:
-    """Return the availabilities with those that only dates name; what is no list stays as it is."""
+    """Return the availabilities, adding those that only the dates name; a value that is not a list stays as it is."""
     if availabilities is not None and not isinstance(availabilities, list):
         return availabilities
     given = [*(availabilities or ())]

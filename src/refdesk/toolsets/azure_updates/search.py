@@ -169,7 +169,7 @@ def _count(found: SearchResult, facet: str) -> Sequence[FacetCount]:
 
 
 async def _complete(knowledge_base: KnowledgeBase, request: SearchInput) -> tuple[SearchInput, Mapping[str, str]]:
-    """Return the request with words for beginnings of words, and what each beginning was taken for."""
+    """Return the request with beginnings of words completed, and what each of them was completed to."""
     if not (request.interpret and request.query.strip()):
         return request, {}
     query, completed = await complete_words(knowledge_base, request.query)
@@ -179,7 +179,7 @@ async def _complete(knowledge_base: KnowledgeBase, request: SearchInput) -> tupl
 async def _count_others(
     knowledge_base: KnowledgeBase, request: SearchInput, reading: Reading | None, found: SearchResult
 ) -> int:
-    """Return how many further updates the filters let through, which the query does not find."""
+    """Return how many further updates pass the filters but are not found by the query."""
     wanted = _to_search_request(request, reading, SHARED_ORG)
     if wanted.where is None or wanted.text is None:
         return 0
@@ -188,13 +188,13 @@ async def _count_others(
 
 
 async def _find_newest(knowledge_base: KnowledgeBase) -> str | None:
-    """Return when the update was modified that was modified last."""
+    """Return when the most recently modified update was modified."""
     found = await knowledge_base.search(SearchRequest(COLLECTION, limit=1))
     return get_modified(found.hits[0].document) if found.hits else None
 
 
 def _describe_dropped(dropped: Reading | None) -> Iterable[str]:
-    """Yield a sentence where what the query says beside its words matches nothing, so that words alone found these."""
+    """Yield a sentence if the stage and period read from the query match nothing, so that only words were searched."""
     if dropped is not None and (said := _describe_reading(dropped)):
         read = ", ".join(f"{name} {value}" for name, value in said.items())
         yield f"No update about this has {read}: these results are not limited to that."
@@ -206,11 +206,11 @@ def may_offer(arguments: Mapping[str, object]) -> bool:
 
 
 def _offer(unknown: Sequence[UnknownValue]) -> Choice | None:
-    """Return the values that may have been meant, where it is about one value alone."""
+    """Return the values that may have been meant, if just one value is unknown."""
     if len(unknown) != 1:
         return None
     [one] = unknown
-    # Where few values are known all are named, but somebody is asked only about those that are alike.
+    # If few values are known, all of them are listed, but the choice is only between similar ones.
     alike = find_nearest(facet_key(one.value), map(facet_key, one.did_you_mean))
     options = [(each, each) for each in one.did_you_mean if facet_key(each) in alike]
     if not options:
@@ -239,13 +239,13 @@ def _to_search_request(request: SearchInput, reading: Reading | None, asker: str
 
 
 async def interpret(knowledge_base: KnowledgeBase, text: str, *, has_period: bool, has_tags: bool) -> Interpreted:
-    """Return a question as this search reads it unasked: a stage and a period are filters, beginnings are completed.
+    """Return a question as this search reads it by default: stage and period as filters, beginnings completed.
 
     Args:
-        knowledge_base: Whose words are known.
-        text: As it is written.
-        has_period: Whether the caller says a period beside it, which counts then.
-        has_tags: Whether the caller says tags beside it, which count for a stage.
+        knowledge_base: The knowledge base that knows the words.
+        text: The question as written.
+        has_period: Whether the caller gives a period separately, which then takes precedence.
+        has_tags: Whether the caller gives tags separately; then no stage is read.
     """
     completed, _ = await complete_words(knowledge_base, text)
     reading = read_question(completed, knowledge_base.clock.now().date())
@@ -256,7 +256,7 @@ async def interpret(knowledge_base: KnowledgeBase, text: str, *, has_period: boo
 
 
 def _read(request: SearchInput, today: date) -> Reading | None:
-    """Return what the query says beside its words, where that is wanted and no filter of the caller's says it."""
+    """Return the stage and period that the query asks for, if wanted and not given by the caller's filters."""
     if not (request.interpret and request.semantic and request.query.strip()):
         return None
     reading, filters = read_question(request.query, today), request.filters
@@ -268,9 +268,9 @@ def _read(request: SearchInput, today: date) -> Reading | None:
 
 
 def _to_read_filter(reading: Reading | None) -> Filter | None:
-    """Return the filter of a stage and a period: the month of that stage, or with no stage any date of an update.
+    """Return the filter for a stage and a period, which applies to the stage's month or, without a stage, to any date.
 
-    A stage without a period is the present one.
+    A stage without a period means the present stage.
     """
     if reading is None:
         return None

@@ -1,4 +1,4 @@
-"""What can be set about azure-updates."""
+"""The settings of azure-updates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _require_azure(feeds: tuple[Feed, ...]) -> tuple[Feed, ...]:
 
 
 Feeds: TypeAlias = Annotated[tuple[Feed, ...], NoDecode, BeforeValidator(split_names), AfterValidator(_require_azure)]
-"""Names of feeds separated by commas, each once."""
+"""Names of feeds, separated by commas, each once."""
 
 
 class AzureUpdatesSettings(BaseModel):

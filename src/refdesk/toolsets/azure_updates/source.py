@@ -2,7 +2,7 @@
 
 It trusts nothing it receives: page offsets are computed, never followed, and a page that does not overlap the one
 before is detected, so no record is silently skipped. A count that two readings do not confirm is passed on as the
-feed's own claim. The rest of the distrust is the kit's.
+feed's own claim. The kit takes all other precautions.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class _PagesShiftedError(Exception):
 
 
 class _TooFewError(_PagesShiftedError):
-    """The pages joined to the end and held fewer records than the feed says it has."""
+    """The pages joined up to the end but held fewer records than the feed says it has."""
 
 
 def make_reader(url: str, variable: str = VARIABLE) -> HttpReader:
-    """Return the reader of the set of updates at a URL, which the variable names.
+    """Return the reader of the set of updates at a URL, which comes from the given variable.
 
     Raises:
-        ConfigurationError: The URL is not one to read from.
+        ConfigurationError: The URL cannot be read from.
     """
     return HttpReader(url=url, variable=variable)
 
@@ -53,11 +53,11 @@ class AzureUpdatesSource:
     """See `Source`. Each record may come more than once; a record that is no JSON object comes as `{"value": it}`.
 
     Attributes:
-        reader: Of the set of updates.
+        reader: The reader of the set of updates.
         page_size: Records requested at a time, 2 or more; the server may return fewer.
         total_seconds: How long one reading may take.
         max_pages: How many pages one reading may have.
-        adapt: Gives each record the id that it has here; `None`: as it comes.
+        adapt: Gives each record the id that it has here; `None` leaves it as received.
     """
 
     reader: HttpReader
@@ -74,13 +74,13 @@ class AzureUpdatesSource:
     def read(self, since: str | None) -> AsyncIterator[SourcePage]:
         """Yield the records modified at or after `since` (ISO 8601), or all, by id. See `Source.read`.
 
-        When the feed changes underneath so that pages no longer join, it is read once more from the start, and so it
-        is when it gives fewer records than it says. When it does so again, its count is what is wrong.
+        If the feed changes meanwhile so that pages no longer join, or gives fewer records than it says, it is read once
+        more from the start. If it gives too few again, its count is taken to be wrong.
         """
         return self.read_with({}, since)
 
     async def read_with(self, known: Mapping[str, JsonValue], since: str | None) -> AsyncIterator[SourcePage]:
-        """Yield the same; the records of a page that came before byte by byte are not read."""
+        """Yield the same as `read`, without parsing the records of pages that are identical to earlier ones."""
         async with self.reader.open() as client:
             for reading in range(1, MAX_READINGS + 1):
                 try:
@@ -121,7 +121,7 @@ class AzureUpdatesSource:
                 yield page.to_source_page(start, frozenset(repeated), repeats)
             if not fresh or (len(page.ids) < self.page_size and position >= (page.total or position + 1)):
                 if position < largest:
-                    # A page always has the last record of the one before; an empty one is no end.
+                    # A page always begins with the last record of the one before, so an empty page is not the end.
                     kind = _TooFewError if page.ids else _PagesShiftedError
                     raise kind(f"it says that it holds {largest} records and gave {position}")
                 return
@@ -145,7 +145,7 @@ class AzureUpdatesSource:
 
 
 def _find_repeated(seen: Set[str], ids: Sequence[JsonValue]) -> list[str]:
-    """Return the ids that were given before, here or on an earlier page, as often as they come again."""
+    """Return the ids seen before, on this or an earlier page, once for each repetition."""
     repeated: list[str] = []
     here: set[str] = set()
     for id in ids:

@@ -1,4 +1,4 @@
-"""Says what is to be known of the copy that everything is answered from."""
+"""Describes the state of the copy that all answers come from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 async def describe_data(knowledge_base: KnowledgeBase) -> list[str]:
-    """Return sentences about its age and about what it keeps that the feed has lost; none where all is well.
+    """Return sentences about its age and about updates that it keeps but the feed has lost; empty if all is well.
 
-    They give its age from when on the desk's health calls it stale, and after two days however seldom it is synced.
+    The age is given once the desk's health reports call the copy stale, and after two days however rarely it is synced.
     """
     statuses, now = await read_statuses(knowledge_base), knowledge_base.clock.now()
     stale_hours = min(STALE_HOURS, get_options(knowledge_base).stale_hours)

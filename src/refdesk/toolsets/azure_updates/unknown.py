@@ -1,4 +1,4 @@
-"""Says of filter values that no update has what may have been meant."""
+"""Suggests what may have been meant by filter values that no update has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.azure_updates.models import Filters
 
 FEW = 6
-"""Of so few values that a filter can take, all are named where none is near."""
+"""If a filter has at most this many values, all are suggested when none is similar."""
 
 
 async def find_unknown(knowledge_base: KnowledgeBase, filters: Filters) -> list[UnknownValue]:
@@ -49,7 +49,7 @@ def _describe(name: str, value: str, known: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _suggest(name: str, key: str, known: Mapping[str, str]) -> list[str]:
-    """Return known values: what else has this name, then those spelt alike; else all of few, or the most frequent."""
+    """Return known values: those also called so, then those spelt alike; else all if few, or the most frequent."""
     called = [known[each] for other in list_meant(key) if (each := facet_key(other)) in known] * (name == "products")
     near = list(dict.fromkeys([*called, *(known[each] for each in find_nearest(key, known))]))
     return near[:MOST] if near else list(known.values())[: len(known) if len(known) <= FEW else MOST]

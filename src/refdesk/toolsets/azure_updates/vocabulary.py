@@ -1,4 +1,4 @@
-"""The words that updates are written in, by which a word that occurs in none of them is taken for a beginning.
+"""The words used in updates, for completing words that occur in none of them and may be beginnings of words.
 
 They are read only when such a word is met, and kept until the next sync.
 """
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from refdesk.toolsets.azure_updates.settings import Feed
 
 LEAST_LETTERS = 3
-"""Of a beginning: fewer begin nearly everything."""
+"""Least letters of a beginning: fewer would begin nearly every word."""
 
 LEAST_STEM = 4
-"""Letters of the stem of a word, by which others are taken for its kin: *healing* and *healthy*."""
+"""Least letters of a stem by which words are taken to be related: *healing* and *healthy*."""
 
 MOST_WORDS = 4
-"""That one beginning stands for: the most frequent ones."""
+"""Most words that one beginning stands for: the most frequent ones."""
 
 BATCH = 500
 MOST_MET = 5000
@@ -51,14 +51,14 @@ class Vocabulary:
 
     Attributes:
         words: Each word once, folded, in order.
-        uses: In how many updates each occurs, in the same order.
+        uses: The number of updates that each occurs in, in the same order.
     """
 
     words: Sequence[str]
     uses: Sequence[int]
 
     def complete(self, beginning: str) -> list[str]:
-        """Return the most frequent words that begin so, one of each that searches tell apart, most frequent first."""
+        """Return the most frequent words that begin so, most frequent first, one of each that searches tell apart."""
         start = bisect_left(self.words, beginning)
         found: dict[tuple[str, ...], tuple[int, str]] = {}
         for at in range(start, len(self.words)):
@@ -71,11 +71,11 @@ class Vocabulary:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a store's updates.
+    """What is known of the words in a store's updates.
 
     Attributes:
-        met: Words that were asked for and that some update holds.
-        statuses: The states of syncing, by feed, that the vocabulary is of.
+        met: Words that were asked for and that some update contains.
+        statuses: The sync states, by feed, that the vocabulary was read in.
     """
 
     met: set[str] = field(default_factory=set[str])
@@ -89,8 +89,8 @@ _known: WeakKeyDictionary[Store, _Known] = WeakKeyDictionary()
 async def complete_words(knowledge_base: KnowledgeBase, query: str) -> tuple[str, Mapping[str, str]]:
     """Return the query with beginnings of words replaced by the words, and what each was replaced by.
 
-    A beginning is a word with `*` behind it, or one that occurs in no update and that others begin with, else one whose
-    stem others begin with. Of what hyphens join, it is the last word; what is in double quotes stays.
+    A beginning is a word followed by `*`, or one that occurs in no update but that other words begin with, else one
+    whose stem they begin with. Of words joined by hyphens, only the last can be one; text in double quotes stays.
     """
     store = knowledge_base.store
     beginnings = [word for word in _list_candidates(query) if not await _occurs(store, word)]
@@ -127,7 +127,7 @@ def _list_candidates(query: str) -> Iterator[str]:
 
 
 async def _occurs(store: Store, word: str) -> bool:
-    """Return whether some update holds a form of the word, which none does of one with `*` behind it."""
+    """Return whether some update contains a form of the word; never true for a word followed by `*`."""
     if word.endswith("*"):
         return False
     met = _known.setdefault(store, _Known()).met
@@ -143,7 +143,7 @@ async def _occurs(store: Store, word: str) -> bool:
 
 
 async def _get_vocabulary(knowledge_base: KnowledgeBase) -> Vocabulary:
-    """Return the vocabulary as of the last sync; what another process synced meanwhile is noticed."""
+    """Return the vocabulary as of the last sync, including syncs by other processes."""
     store, statuses = knowledge_base.store, await read_statuses(knowledge_base)
     known = _known.setdefault(store, _Known())
     if known.statuses != statuses or not known.vocabulary.words:
