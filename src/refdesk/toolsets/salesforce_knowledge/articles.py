@@ -1,7 +1,7 @@
 """Searches and reads Salesforce Knowledge articles; errors are those of the contract.
 
-This is the toolset's entry point; what goes over the wire goes through `client`. Nothing from Salesforce is kept but,
-in memory, the session and the descriptions of its objects.
+This is the toolset's entry point; everything sent goes through `client`. Nothing from Salesforce is kept except, in
+memory, the session and the descriptions of its objects.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ logger = logging.getLogger(__name__)
 
 FAILURES = (errors.RefdeskError, RefusedError, UnreachableError)
 ELSEWHERE_SECONDS = 3.0
-"""How long other languages are looked into at most."""
+"""How long to look into other languages at most."""
 
 FIELD_CODES = frozenset({"INVALID_FIELD"})
 THREAD_CHARACTERS = 50_000
-"""A row with more text is turned into plain text in a thread, so that no other call waits for it."""
+"""A row with more text than this is converted to plain text in a thread, so that no other call waits for it."""
 
 DISABLED = (
     "Salesforce Knowledge is not enabled in this Salesforce org: an administrator must enable it before articles can "
@@ -83,7 +83,7 @@ NOT_FOUND = "There is no published article with this id: search again, for its v
 
 
 def tell_languages(asked: str, elsewhere: Sequence[tuple[str, int]]) -> str:
-    """Return the sentence that nothing is there in the language asked for, and in which others there is something."""
+    """Return a sentence saying that there is nothing in the language asked for, and in which others there is."""
     told = ", ".join(f"{language} ({number})" for language, number in elsewhere)
     return f"Nothing is published about this in {asked}, but in {told}: search again with that `language`."
 
@@ -93,13 +93,13 @@ class SalesforceSource:
 
     Args:
         settings: Which org, as whom, and how patiently.
-        breaker: Shared by everything that asks this org.
+        breaker: The circuit breaker shared by everything that calls this org.
         sleep: Waits that many seconds.
-        chance: Where the jitter of waits comes from.
+        chance: The source of jitter for waits.
         now: A monotonic clock in seconds.
 
     Attributes:
-        problem: What kept the last call from being answered, for health reports; `None` when it was.
+        problem: Why the last call was not answered, for health reports; `None` if it was.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class SalesforceSource:
 
     @asynccontextmanager
     async def acting_as(self, session: str) -> AsyncGenerator[SalesforceSource]:
-        """Yield the same org as the user of a session sees it; without a session this source.
+        """Yield the same org as the user of a session sees it or, without a session, this source.
 
-        Nothing that the user's session brought is kept: descriptions and answers may differ from user to user.
+        Nothing learned with the user's session is kept, as descriptions and answers may differ from user to user.
 
         Raises:
-            AuthError: A session is needed and there is none, or it is none, or Salesforce does not accept it.
+            AuthError: A session is needed but missing, is malformed, or Salesforce does not accept it.
         """
         settings = self.client.settings
         if not session:
@@ -166,12 +166,12 @@ class SalesforceSource:
         """Return published articles of one language, best first by Salesforce's own judgement.
 
         Args:
-            text: What to look for; data, whatever it holds.
-            language: As Salesforce writes it; `None` is the one that the settings name.
+            text: What to look for; always treated as data.
+            language: The language, as Salesforce writes it; `None` is the one that the settings name.
             limit: How many at most, 1 to 25.
-            period: Of the last publication.
+            period: The period of the last publication.
             categories: Data categories that the articles must all be filed in.
-            report: Told how far it is.
+            report: Called with the progress.
 
         Raises:
             RefdeskError: With one of the contract's codes.
@@ -203,9 +203,9 @@ class SalesforceSource:
         return [each for each in shown if search.period.covers(each.last_published)], method
 
     async def _look_elsewhere(self, search: Search) -> Sequence[tuple[str, int]]:
-        """Return which other languages hold what is sought; none where that cannot be learnt soon, or cheaply.
+        """Return which other languages have matches; none if that cannot be learnt quickly or cheaply.
 
-        The search itself is answered: whatever goes wrong from here on must not cost that answer.
+        The search itself has been answered: whatever goes wrong from here on must not cost that answer.
         """
         if self.client.usage is not None and self.client.usage.is_high:
             return ()
@@ -219,10 +219,10 @@ class SalesforceSource:
         return len(articles)
 
     async def get_article(self, text: str) -> GetOutput:
-        """Return the published version of an article, named by one of its versions or by itself.
+        """Return the published version of an article, given the id of the article or of one of its versions.
 
         Raises:
-            InvalidInputError: It is no id of an article.
+            InvalidInputError: The text is not the id of an article.
             NotFoundError: There is no such article, or it is not published.
             RefdeskError: With another of the contract's codes.
         """
@@ -247,7 +247,7 @@ class SalesforceSource:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncGenerator[None]:
-        """Hold what is asked inside to the time one call may take, and to the contract's errors."""
+        """Limit the block to the time one call may take, and translate its errors to the contract's."""
         try:
             async with self._limiting():
                 yield
@@ -273,7 +273,7 @@ class SalesforceSource:
             raise SalesforceError(f"Salesforce did not answer within {seconds:g} seconds. Try again later.") from None
 
     async def _explain(self, refusal: RefusedError) -> errors.RefdeskError:
-        """Return the error for a caller. Where articles seem not to exist, Salesforce is asked if Knowledge is on."""
+        """Return the error for a caller. If articles seem not to exist, ask Salesforce whether Knowledge is on."""
         if not refusal.has(MISSING_TYPE_CODES):
             return to_error(refusal)
         is_enabled = await self.get_knowledge_state()
@@ -283,7 +283,7 @@ class SalesforceSource:
         return KnowledgeDisabledError(DISABLED if is_enabled is False else UNREADABLE, details=details)
 
     async def get_knowledge_state(self) -> bool | None:
-        """Return whether the org has Knowledge, or `None` when it does not say."""
+        """Return whether the org has Knowledge, or `None` if it does not say."""
         try:
             reply = await self.client.ask(Request("GET", "knowledgeManagement/settings"))
         except (RefusedError, UnreachableError):
@@ -292,13 +292,13 @@ class SalesforceSource:
         return state if isinstance(state, bool) else None
 
     async def describe_articles(self) -> ObjectDescription:
-        """Return what the user may see of the articles' own object; errors as in `search`."""
+        """Return what the user may see of the object that holds the articles; errors as in `search`."""
         async with self._answering():
             await self._searcher.describe_versions()
             return await self.catalogue.describe_articles()
 
     async def is_version_offered(self) -> bool:
-        """Return whether Salesforce offers the API version that is spoken; true when it does not say."""
+        """Return whether Salesforce offers the API version in use; true if it does not say."""
         try:
             offered = await self.client.list_versions()
         except (RefusedError, UnreachableError):
@@ -323,7 +323,7 @@ class SalesforceSource:
         return await self._get_version(parse_id(str(best["Id"])))
 
     async def _get_successor(self, id: ArticleId) -> Article | None:
-        """Return the published version that replaced the archived version `id`, if that is what it is."""
+        """Return the published version that replaced the version `id`, if that is an archived one."""
         for row in await self._query(statements.build_archived_query(id.value)):
             article_id, language = rows.get_text(row, "KnowledgeArticleId"), rows.get_text(row, "Language")
             if article_id:
@@ -332,7 +332,7 @@ class SalesforceSource:
 
     async def _get_version(self, id: ArticleId) -> Article | None:
         """Return the version if it is published. A field removed since it was described is no longer requested."""
-        # Whoever may read articles at all may describe this object; if not, that is the error to tell.
+        # Anyone who may read articles at all may describe this object; if not, that is the error to report.
         await self._searcher.describe_versions()
         name = await self.catalogue.find_articles(id.prefix)
         if name is None:

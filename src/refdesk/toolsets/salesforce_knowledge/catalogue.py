@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.transport import Reply
 
 FRESH_SECONDS = 3600.0
-"""For how long a description is used before the org is asked whether it changed."""
+"""How long a description is used before the org is asked whether it changed."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Catalogue:
         self._listed_at: float | None = None
 
     def forget(self, name: str) -> None:
-        """Forget the object's description, which proved outdated."""
+        """Forget an object's description, as it proved outdated."""
         self._entries.pop(name, None)
 
     async def describe(self, name: str) -> ObjectDescription:
@@ -71,7 +71,7 @@ class Catalogue:
         return description
 
     async def find_articles(self, prefix: str) -> str | None:
-        """Return the object whose versions' ids begin with `prefix`, or `None` where none does; errors as `describe`.
+        """Return the object whose versions' ids begin with `prefix`, or `None` if none do; errors as in `describe`.
 
         An org with Lightning Knowledge has one such object, nearly always of one name; a Classic org has one for each
         type of article. The list of all objects is long, so it is requested only when that name does not exist.
@@ -88,10 +88,10 @@ class Catalogue:
         return self._by_prefix.get(prefix)
 
     async def describe_articles(self) -> ObjectDescription:
-        """Return the description of an object that holds articles' texts: the only one in Lightning; errors as above.
+        """Return the description of an object that holds articles' texts (in Lightning the only one); errors as above.
 
         Raises:
-            RefusedError: With `INVALID_TYPE` where there is none.
+            RefusedError: There is none; the code is `INVALID_TYPE`.
         """
         if await self._is_lightning(None):
             return await self.describe(LIGHTNING_NAME)
@@ -101,7 +101,7 @@ class Catalogue:
         raise RefusedError(404, tuple(MISSING_TYPE_CODES))
 
     async def _is_lightning(self, prefix: str | None) -> bool:
-        """Return whether there is Lightning's object, and its ids begin with `prefix` where one is given."""
+        """Return whether Lightning's object exists and, if a prefix is given, whether its ids begin with that."""
         try:
             description = await self.describe(LIGHTNING_NAME)
         except RefusedError as refusal:

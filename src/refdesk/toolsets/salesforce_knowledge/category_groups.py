@@ -1,4 +1,4 @@
-"""The data categories of an org, for whoever named one that it does not have."""
+"""The data categories of an org, for callers who named one that it does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUERY = {"sObjectName": "KnowledgeArticleVersion", "topCategoriesOnly": "false"
 
 
 async def explain(client: SalesforceClient, filters: Sequence[CategoryFilter]) -> InvalidInputError | None:
-    """Return the error of filters that name what the org does not have; `None` where it has all of it."""
+    """Return the error for filters that name categories the org does not have; `None` if it has all of them."""
     groups = await _read_groups(client)
     if groups is None:
         return None
@@ -36,7 +36,7 @@ async def explain(client: SalesforceClient, filters: Sequence[CategoryFilter]) -
 
 
 async def _read_groups(client: SalesforceClient) -> Mapping[str, tuple[str, Mapping[str, str]]] | None:
-    """Return each group's name and categories, by names folded; `None` where the org does not say."""
+    """Return each group's name and categories, keyed by folded names; `None` if the org does not say."""
     try:
         reply = await client.ask(Request("GET", "support/dataCategoryGroups", query=_QUERY))
     except (RefusedError, UnreachableError):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 8
 CHECK_SECONDS = 30.0
-"""For all steps together."""
+"""The time limit for all steps together."""
 
 
 _ADVICE = {
@@ -38,7 +38,7 @@ _ADVICE = {
 
 
 async def check_connection(settings: SalesforceSettings) -> list[Check]:
-    """Return the steps from the address to the first article; the one that fails is the last.
+    """Return the checks from the address to the first article; the first one that fails is the last.
 
     It costs five or six of the org's API requests, reads no article's text and changes nothing.
     """
@@ -61,7 +61,7 @@ _STEPS = tuple(_ADVICE)
 
 
 async def _look(source: SalesforceSource, note: Callable[[Check], None]) -> None:
-    """Note one check for each of `_STEPS`, then what only warns."""
+    """Note one check for each of `_STEPS`, then those that only warn."""
     settings = source.client.settings
     if not await source.is_version_offered():
         raise RefusedError(404)

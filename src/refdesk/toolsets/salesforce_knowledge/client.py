@@ -1,6 +1,6 @@
 """The Salesforce client: sessions, at most three attempts with backoff, and a circuit breaker.
 
-All of refdesk's requests only read, searching included, so each may be repeated safely.
+All of refdesk's requests, including searches, only read, so each may be repeated safely.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class SalesforceClient:
 
     Args:
         settings: Which org, and as whom.
-        breaker: Shared by everything that asks this org.
+        breaker: The circuit breaker shared by everything that calls this org.
         sleep: Waits that many seconds.
-        chance: Where the jitter of waits comes from.
+        chance: The source of jitter for waits.
         now: A monotonic clock in seconds.
     """
 
@@ -76,14 +76,14 @@ class SalesforceClient:
         """Return the answer to a request under `/services/data/vXX.0/`, signed in; an expired session is renewed once.
 
         Args:
-            request: Its path is relative to the API version.
-            tries: Shared with other ways of asking the same.
-            keep: How many tries are left for those.
+            request: The request; its path is relative to the API version.
+            tries: The budget of tries, shared with other ways of asking the same.
+            keep: How many tries to leave for those.
 
         Raises:
             AuthError: No session can be obtained.
             RefusedError: Salesforce refuses.
-            UnreachableError: It cannot be reached, or not any more in this call.
+            UnreachableError: It cannot be reached, at least within this call.
         """
         tries = tries or Budget(MAX_TRIES)
         version = await self.get_version()
@@ -102,9 +102,9 @@ class SalesforceClient:
         return await self._policy.call(attempt, retries_on=_may_pass, budget=tries, reserve=keep)
 
     async def get_version(self) -> str:
-        """Return the API version that is spoken, such as `v68.0`: the one that is set, else the org's newest.
+        """Return the API version to use, such as `v68.0`: the configured one, else the newest that the org offers.
 
-        Where the org does not say which it offers, it is the newest known, and the org is asked again next time.
+        If the org does not say which it offers, this is the newest known, and the org is asked again next time.
 
         Raises:
             UnreachableError: It cannot be reached.

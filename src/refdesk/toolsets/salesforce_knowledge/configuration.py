@@ -12,11 +12,11 @@ from refdesk.kit.addresses import is_loopback
 from refdesk.toolsets.salesforce_knowledge.statements import normalize_language
 
 NEWEST_VERSION = 68
-"""Winter '27: the newest that refdesk was tried with. Versions 21 to 30 are retired."""
+"""Winter '27: the newest version that refdesk was tried with. Versions 21 to 30 are retired."""
 
 DEFAULT_LANGUAGE = "en_US"
 OWN_LANGUAGE = "org"
-"""Set instead of a language, it means the one that the org itself has as its default."""
+"""Set in place of a language, this means the org's own default language."""
 
 SESSION_CHARACTERS = 8192
 
@@ -42,8 +42,8 @@ class SalesforceSettings:
         access_token: A session that is used until it expires and never renewed.
         body_fields: API names of the fields that make up an article's body, in order; empty: found by describe.
         api_version: Such as `v68.0`; `None` is the newest that the org offers, up to `NEWEST_VERSION`.
-        language: Of the articles that are meant where a search names none, or `OWN_LANGUAGE`.
-        needs_session: Whether every request must come with the session of the user that it is for.
+        language: The language of articles if a search names none, or `OWN_LANGUAGE`.
+        needs_session: Whether every request must come with the session of the user it is for.
         timeout_seconds: How long one tool call may take, everything included.
         request_seconds: How long one request to Salesforce may take.
 
@@ -101,10 +101,10 @@ class SalesforceSettings:
 
 
 def check_session_url(url: object, settings: SalesforceSettings) -> str | None:
-    """Return the origin that a token's `instance_url` sends us to, or `None` when it is not to be trusted.
+    """Return the origin that a token's `instance_url` points to, or `None` if it is not to be trusted.
 
-    A token may only lead to the configured host, to Salesforce's own domains over HTTPS, or, when the configured host
-    is this machine, to this machine: everything else would carry the session to a stranger.
+    A token may only lead to the configured host, to Salesforce's own domains over HTTPS or, if the configured host is
+    this machine, to this machine: anything else would hand the session to a stranger.
     """
     parts = _split(url) if isinstance(url, str) else None
     if parts is None or parts.hostname is None:
@@ -116,7 +116,7 @@ def check_session_url(url: object, settings: SalesforceSettings) -> str | None:
 
 
 def is_secret(text: str) -> bool:
-    """Return whether a text may be a session: what goes into a header, and nothing else."""
+    """Return whether a text may be a session: only characters that may go into a header."""
     return len(text) <= SESSION_CHARACTERS and _SECRET.fullmatch(text) is not None
 
 
@@ -133,7 +133,7 @@ def _check_instance_url(url: str) -> None:
 
 
 def _split(url: str) -> SplitResult | None:
-    """Return the parts of an address that has a host and neither user, query nor odd characters."""
+    """Return the parts of an address if it has a host and neither user, query nor odd characters, else `None`."""
     try:
         parts = urlsplit(url)
         port = parts.port

@@ -1,4 +1,4 @@
-"""salesforce-knowledge, as everything outside its folder knows it."""
+"""The descriptor of salesforce-knowledge: all that code outside this folder sees of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Salesforce failures and their mapping to the eight error codes of the contract.
 
-Within the client a refusal stays what Salesforce said (`RefusedError`, `UnreachableError`), because what is done next
-depends on it; `to_error` turns it into one of the contract's codes at the very end. Salesforce's own messages quote
-statements and names, so they go neither into messages nor into the log: only its error codes do.
+Within the client a failure stays as Salesforce reported it (`RefusedError`, `UnreachableError`), because what happens
+next depends on it; `to_error` turns it into one of the contract's codes at the very end. Salesforce's own messages
+quote statements and names, so only its error codes go into messages and the log.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class RateLimitExceededError(errors.LimitExceededError):
 
 @dataclass(slots=True, eq=False)
 class RefusedError(Exception):
-    """Salesforce answered, and it was a refusal that asking again does not change.
+    """Salesforce answered with a refusal that repeating the request would not change.
 
     Attributes:
         status: The HTTP status.
         codes: Salesforce's error codes, as far as they look like codes.
-        is_passing: It is a limit on simultaneous requests, which may be over in a moment.
-        is_final: A session that no new token would mend.
-        retry_after: Seconds Salesforce asks to wait, or refdesk waits by itself.
+        is_passing: Whether it is a limit on simultaneous requests, which may be over in a moment.
+        is_final: Whether it is about a session and a new token would not help.
+        retry_after: Seconds that Salesforce asks to wait, or that refdesk waits by itself.
     """
 
     status: int
@@ -68,22 +68,22 @@ class RefusedError(Exception):
         return f"HTTP {self.status} {', '.join(self.codes)}".strip()
 
     def has(self, codes: frozenset[str]) -> bool:
-        """Return whether one of the codes was given."""
+        """Return whether Salesforce gave one of the codes."""
         return not codes.isdisjoint(self.codes)
 
     @property
     def is_limit(self) -> bool:
-        """The allowance of requests is used up, for the day or for the moment."""
+        """Whether the allowance of requests is used up, for the day or for the moment."""
         return self.status == 429 or self.has(LIMIT_CODES)
 
 
 @dataclass(slots=True, eq=False)
 class UnreachableError(Exception):
-    """Salesforce did not answer, or not usably: it may next time.
+    """Salesforce did not answer, or not usably, but may do so next time.
 
     Attributes:
         reason: A few words for the log and the message, without anything secret.
-        is_answered: Something answered, so that another way of asking may work.
+        is_answered: Whether something answered, so that another way of asking may work.
         retry_after: Seconds that Salesforce asks to wait.
     """
 

@@ -27,14 +27,14 @@ class ArticleId:
 
 
 def parse_id(text: str) -> ArticleId:
-    """Return the id. One of 18 characters that came in one case has its own back: the last three say which it is.
+    """Return the id. If one of 18 characters lost its case, that is restored from the last three characters.
 
     Raises:
-        InvalidInputError: It has the wrong length or characters, is no article's, or its checksum does not fit.
+        InvalidInputError: It has the wrong length or characters, is not an article's, or its checksum does not fit.
     """
     text = text.strip(" ")
     if _LONG.fullmatch(text) and (text.islower() or text.isupper()):
-        # No id is so by itself: it begins with a small letter, and where all are small it ends in AAA.
+        # No genuine id looks so: it begins with a lower-case letter, and if all letters are lower case, it ends in AAA.
         text = _restore_case(text)
     if not _ID.fullmatch(text):
         raise InvalidInputError(
@@ -59,6 +59,6 @@ def _restore_case(text: str) -> str:
 
 
 def compute_checksum(text: str) -> str:
-    """Return the three characters that say which of 15 are upper case, five to each, the first one lowest."""
+    """Return the three characters that encode which of 15 are upper case, each for five, the first as lowest bit."""
     groups = (text[start : start + 5] for start in range(0, 15, 5))
     return "".join(_CHECKSUM[sum(char.isupper() << place for place, char in enumerate(group))] for group in groups)

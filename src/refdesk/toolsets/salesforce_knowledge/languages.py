@@ -1,4 +1,4 @@
-"""The languages of an org's articles: which one is meant where none is named, and which others hold what is sought."""
+"""The languages of an org's articles: which one is meant if none is named, and which others have matches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from refdesk.toolsets.salesforce_knowledge.client import SalesforceClient
 
 MOST_TRIED = 6
-"""Languages that are looked into where the one that was asked for holds nothing: each costs a request."""
+"""Most languages to look into if the one asked for has no matches: each costs a request."""
 
 MOST_COUNTED = 25
 FRESH_SECONDS = 3600.0
@@ -43,12 +43,12 @@ class LanguageGuide:
         self._known: tuple[float, Languages] | None = None
 
     async def get(self) -> Languages:
-        """Return the org's languages, asked at most once an hour; where it does not say, English alone.
+        """Return the org's languages, requested at most once an hour; if it does not say, English alone.
 
         Raises:
             AuthError: No session can be obtained.
             RefusedError: A limit is reached, which a search would meet too.
-            UnreachableError: It cannot be reached to sign in.
+            UnreachableError: Salesforce cannot be reached for signing in.
         """
         if self._known is not None and self._now() - self._known[0] < FRESH_SECONDS:
             return self._known[1]
@@ -66,11 +66,11 @@ class LanguageGuide:
     async def count_elsewhere(
         self, search: Search, count: Callable[[Search], Awaitable[int]]
     ) -> Sequence[tuple[str, int]]:
-        """Return the other languages that hold what is sought, each with how many articles, most first.
+        """Return the other languages that have matches, each with the number of articles, most first.
 
         Args:
-            search: What found nothing.
-            count: Returns how many articles a search finds. A language where it fails is left out.
+            search: The search that found nothing.
+            count: Returns how many articles a search finds. A language for which it fails is left out.
         """
         others = [name for name in (await self.get()).active if name != search.language][:MOST_TRIED]
         found: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The inputs and outputs of salesforce-knowledge, snake case on the wire as in the contract."""
+"""The inputs and outputs of salesforce-knowledge, in snake case on the wire, as in the contract."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class GetInput(_Input):
 
 
 _ADDED = frozenset({"match", "notice", "language", "org", "caution"})
-"""What the contract does not have is left out where it says nothing."""
+"""Fields beyond the contract, which are left out if they are empty."""
 
 
 class _Written(BaseModel):
@@ -124,7 +124,7 @@ class _Written(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    # No return type: pydantic would describe the answer by it, and it says less than the fields do.
+    # No return type: pydantic would use it to describe the answer, and it says less than the fields do.
     @model_serializer(mode="wrap")
     def _write_all(self, handler: SerializerFunctionWrapHandler):  # pyright: ignore[reportUnknownParameterType]
         written = cast("dict[str, object]", handler(self))
@@ -137,11 +137,11 @@ class _Answer(_Written):
 
     @property
     def meta(self) -> Mapping[str, object]:
-        """What goes beside the answer, in `_meta` of MCP, and is no part of the contract's schema."""
+        """What goes beside the answer, in MCP's `_meta`, outside the contract's schema."""
         return self._meta
 
     def add_warning(self, code: str, message: str, details: Mapping[str, object]) -> None:
-        """Let the answer carry a warning beside it."""
+        """Add a warning that goes beside the answer."""
         warning = {"code": code, "message": message, "details": dict(details)}
         self._meta[WARNINGS] = [*self.warnings, warning]
 

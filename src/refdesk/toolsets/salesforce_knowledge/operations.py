@@ -1,7 +1,7 @@
 """The operations of salesforce-knowledge.
 
 Articles are never kept, so the handlers need a live source: `make_toolset` binds them to one. `UNBOUND` is the same
-table bound to none, for whoever only reads it; called, it says what is not configured.
+toolset bound to none, for code that only reads its description; calls of it fail, saying what is not configured.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ERROR_FORMAT = ErrorFormat(
         ),
     }
 )
-"""The contract knows eight codes; what refdesk itself meets goes under the nearest of them."""
+"""The contract has eight codes; refdesk's own errors are reported under the nearest of them."""
 
 
 def make_toolset(source: SalesforceSource | Orgs) -> Toolset:

@@ -1,4 +1,4 @@
-"""Several orgs asked as one: their articles come in turns, and an org that fails costs nothing but its own."""
+"""Several orgs asked as one: their articles are interleaved, and an org that fails costs only its own articles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def open_orgs(settings: Mapping[str, SalesforceSettings]) -> AsyncGenerator[SalesforceSource | Orgs]:
-    """Open the orgs of these names; of one alone its source is yielded as it is."""
+    """Open the orgs with these names; if there is only one, its source is yielded as it is."""
     async with AsyncExitStack() as stack:
         sources = {name: await stack.enter_async_context(SalesforceSource(each)) for name, each in settings.items()}
         yield next(iter(sources.values())) if len(sources) == 1 else Orgs(sources)
@@ -39,7 +39,7 @@ class Orgs:
     """Several orgs' articles, as `SalesforceSource` has one org's.
 
     Args:
-        sources: By name, in the order in which they count.
+        sources: The orgs' sources by name, in order of precedence.
     """
 
     def __init__(self, sources: Mapping[str, SalesforceSource]) -> None:
@@ -47,16 +47,16 @@ class Orgs:
 
     @property
     def problem(self) -> str | None:
-        """What kept the last calls from being answered, for health reports; `None` where nothing did."""
+        """Why the last calls were not answered, for health reports; `None` if they were."""
         told = [f"{name}: {source.problem}" for name, source in self._sources.items() if source.problem is not None]
         return " ".join(told) or None
 
     @asynccontextmanager
     async def acting_as(self, session: str) -> AsyncGenerator[Orgs]:
-        """Yield the orgs as the user of the sessions sees them, written as `name=session`, parted by commas.
+        """Yield the orgs as the user of the sessions sees them, given as `name=session`, separated by commas.
 
         Raises:
-            AuthError: The sessions are not written so; see `SalesforceSource.acting_as`.
+            AuthError: The sessions are not in that form; or see `SalesforceSource.acting_as`.
         """
         parts = [part.strip().partition("=") for part in session.split(",")] if session else []
         sessions = {name: own for name, _, own in parts}
@@ -80,10 +80,10 @@ class Orgs:
         categories: tuple[CategoryFilter, ...] = (),
         report: Report = report_nothing,
     ) -> SearchOutput:
-        """Return what the orgs hold, the best of each in turns; see `SalesforceSource.search`.
+        """Return what the orgs have, interleaving the best of each; see `SalesforceSource.search`.
 
         Raises:
-            RefdeskError: No org answered; what the first one said.
+            RefdeskError: No org answered; it is the error of the first one.
         """
 
         async def ask(source: SalesforceSource) -> SearchOutput:
@@ -120,7 +120,7 @@ class Orgs:
     async def _ask_all(
         self, ask: Callable[[SalesforceSource], Awaitable[T]]
     ) -> tuple[dict[str, T], dict[str, errors.RefdeskError]]:
-        """Return what each org answered, and why others did not, in the order of the orgs."""
+        """Return what each org answered, and the errors of those that did not, in the order of the orgs."""
         found: dict[str, T] = {}
         failed: dict[str, errors.RefdeskError] = {}
 

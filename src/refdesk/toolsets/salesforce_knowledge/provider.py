@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SOURCE = "Salesforce Knowledge"
 MOST = 25
-"""Articles of one search, as `search_articles` has it."""
+"""Most articles of one search, as in `search_articles`."""
 
 NO_TAGS = "Articles carry no tags: ask without tags, or ask search_articles for them alone."
 NO_WORDS = "Salesforce needs at least two letters or digits: say in words what the article is about."
@@ -30,7 +30,7 @@ BY_WORDS = "Full-text search was not available, so only titles and summaries wer
 
 
 async def find(source: SalesforceSource | Orgs, context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    """Return the articles found in the language asked for, else in that of the settings, published in the period."""
+    """Return the articles found that were published in the period, in the language asked for or the configured one."""
     words = clean_text(question.text)
     if question.tags:
         return LeftOut(NO_TAGS)

@@ -22,10 +22,10 @@ STANDARD_FIELDS = (
     *("Id", "KnowledgeArticleId", "Title", "Summary", "UrlName", "LastPublishedDate"),
     *("PublishStatus", "Language", "ArticleType"),
 )
-"""What is asked for, as far as an object has it."""
+"""The fields that are requested, as far as an object has them."""
 
 BODY_CHARACTERS = 200_000
-"""Of one article's body that are shown; six full fields of a real org have a tenth of it."""
+"""Most characters of an article's body that are shown; six full fields of a real org have a tenth of that."""
 
 
 def read_found(data: object) -> list[Row]:
@@ -83,7 +83,7 @@ def is_published(row: Row) -> bool:
 
 
 def get_text(row: Row, name: str) -> str | None:
-    """Return a field's text, tidied; `None` where it has none."""
+    """Return a field's text, tidied; `None` if it has none."""
     value = row.get(name)
     return (tidy(value).strip() or None) if isinstance(value, str) else None
 
@@ -114,7 +114,7 @@ def _get_type(row: Row, description: ObjectDescription | None) -> str | None:
 
 
 def _read_instant(value: object) -> datetime | None:
-    """Return an instant that Salesforce writes as `2024-12-01T10:00:00.000+0000`; `None` where it is none."""
+    """Return an instant that Salesforce writes as `2024-12-01T10:00:00.000+0000`; `None` if it is not one."""
     try:
         instant = datetime.fromisoformat(value) if isinstance(value, str) else None
         return instant and (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)

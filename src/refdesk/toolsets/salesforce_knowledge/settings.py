@@ -1,4 +1,4 @@
-"""What can be set about salesforce-knowledge, and what of it says how the org is reached."""
+"""The settings of salesforce-knowledge, and how the org is reached according to them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The HTTP transport to Salesforce: sends a request once and classifies the outcome as reply, refusal or unreachable.
 
-Nothing an answer says is followed: no redirects, no links. Compression is not asked for, so that the bound on what is
-read is the bound on what is kept.
+Nothing in an answer is followed: no redirects, no links. Compression is not requested, so that the limit on what is
+read also limits what is kept.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MAX_BODY_BYTES = 16 * 2**20
-"""Of one answer. The list of an org's objects, the largest that is read, has one to three."""
+"""The largest answer. The list of an org's objects, the largest answer that is read, has one to three megabytes."""
 
 CONNECT_SECONDS = 4.0
 MAX_CONNECTIONS = 10
 """Salesforce lets 25 long requests of an org run at once, and others need some of them."""
 
 SHORT_WAIT = 2.0
-"""Seconds; whoever asks for a longer pause is not asked again in the same call."""
+"""Seconds; if Salesforce asks for a longer pause, it is not asked again in the same call."""
 
 WARNING_RATIO = 0.8
 MAX_RETRY_AFTER = 86_400.0
-"""Seconds; limits are counted over 24 hours, so that a longer pause is a mistake."""
+"""Seconds; limits are counted over 24 hours, so a longer pause must be a mistake."""
 
 _USAGE = re.compile(r"api-usage=(\d{1,12})/(\d{1,12})")
 
