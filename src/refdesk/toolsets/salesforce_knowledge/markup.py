@@ -1,8 +1,8 @@
-"""Reduces HTML to few tags, well nested and shallow, so that hostile input is parsed in linear time and memory.
+"""Reduces HTML to a few tags, well nested and shallow, so that hostile input is parsed in linear time and memory.
 
-Tree builders take quadratic time over elements that nest by the thousand, and copy every open formatting element for
-each new paragraph: a hostile page of a few kilobytes fills a machine. What is written here is ours, tag by tag, so
-nothing can be nested past it.
+Tree builders take quadratic time for thousands of nested elements, and copy every open formatting element for each new
+paragraph: a hostile page of a few kilobytes can exhaust a machine. This module writes every tag itself, so nothing can
+be nested more deeply than it allows.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _KEPT = {"a": "href", "img": "alt", "ol": "start"}
 def simplify(html: str) -> str:
     """Return the same content in the tags p, div, span, blockquote, pre, a, br, hr, img, lists and tables.
 
-    Elements that a browser does not show are gone or carry `hidden`; other attributes are gone but targets of links,
-    alternative texts and the starts of lists. What nests deeper than `MAX_DEPTH` is kept without its tags.
+    Elements that a browser does not show are removed or get `hidden`; of other attributes, only the targets of links,
+    alternative texts and the starts of lists are kept. Content nested deeper than `MAX_DEPTH` is kept without its tags.
     """
     return _Writer().rewrite(html)
 
@@ -126,7 +126,7 @@ class _Writer:
 
 
 def _mark_embedded(name: str, attributes: str) -> str:
-    """Return the mark of a video or another page in this one: what it is, with its address where that is one."""
+    """Return the mark for an embedded video or page: what it is, with its address if that is a valid one."""
     found = {key.lower(): value.strip("\"'") for key, value in _ATTRIBUTE.findall(attributes)}
     if "hidden" in found or _HIDDEN.search(found.get("style", "")):
         return ""
@@ -139,7 +139,7 @@ def _mark_embedded(name: str, attributes: str) -> str:
 
 
 def _find_end(html: str, mark: str, start: int) -> int:
-    """Return where a mark ends; the end of everything when it does not come."""
+    """Return the end of the next occurrence of a mark, or the end of the text if there is none."""
     found = html.find(mark, start)
     return len(html) if found < 0 else found + len(mark)
 

@@ -32,7 +32,7 @@ class ObjectDescription:
         prefix: The first three characters of its records' ids.
         fields: Names of the fields, in the org's order, each with whether it can be filtered by.
         texts: The fields that may hold a body: the standard one and custom text areas, in the org's order.
-        has_record_types: Articles have types of this kind, whose names can be requested as `RECORD_TYPE`.
+        has_record_types: Whether articles have record types, whose names can be requested as `RECORD_TYPE`.
     """
 
     name: str
@@ -49,8 +49,8 @@ class ObjectDescription:
     def choose_body_fields(self, configured: Sequence[str]) -> tuple[BodyField, ...]:
         """Return the fields that make up the body, in order.
 
-        Those configured, as far as they exist; else the standard body where there is one; else the custom fields of
-        rich text (plain text areas are where orgs keep internal remarks), or the plain ones where none is rich.
+        These are the configured ones, as far as they exist; else the standard body, if there is one; else the custom
+        rich text fields (as orgs keep internal remarks in plain text areas), or the plain ones if none is rich.
         """
         by_name = {field.name: field for field in self.texts}
         if configured:
@@ -63,7 +63,7 @@ class ObjectDescription:
 
 
 def read_description(data: object) -> ObjectDescription | None:
-    """Return what a describe call says, or `None` when it is no description."""
+    """Return the description in the answer to a describe call, or `None` if there is none."""
     entry = _as_object(data)
     name, fields = entry.get("name"), entry.get("fields")
     if not isinstance(name, str) or not isinstance(fields, list):

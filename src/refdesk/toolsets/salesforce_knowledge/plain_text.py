@@ -1,6 +1,6 @@
 """Converts the HTML of articles to plain text, block by block, from the tree that `nh3` makes of it.
 
-Lists keep their marks, tables their cells, links their targets; what a browser would not show is gone.
+Lists keep their marks, tables their cells and links their targets; anything that a browser would not show is removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from refdesk.kit.html_tree import Element, parse
 from refdesk.toolsets.salesforce_knowledge.markup import simplify
 
 MAX_CHARACTERS = 200_000
-"""Of HTML that are read from one field; Salesforce keeps at most 131,072."""
+"""Most characters of HTML that are read from one field; Salesforce stores at most 131,072."""
 
 MOST_INDENTED = 8
 
@@ -36,12 +36,12 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def to_plain_text(html: str) -> str:
-    """Return the text of an HTML fragment; empty when it has none.
+    """Return the text of an HTML fragment; empty if it has none.
 
-    Paragraphs, headings and tables stand apart by one empty line. Items begin with `- ` or their number and are
-    indented by two blanks for each list around theirs; cells are parted by ` | `; a link is followed by its address in
-    parentheses unless its text is that; an image is its alternative text in brackets, or `[image]`, and
-    what is embedded leaves a mark with its address, such as `[video: https://…]`. HTML beyond `MAX_CHARACTERS` is cut
+    Paragraphs, headings and tables are separated by one empty line. Items begin with `- ` or their number and are
+    indented by two blanks for each list around theirs. Cells are separated by ` | `. A link is followed by its address
+    in parentheses unless its text is the address. An image becomes its alternative text in brackets, or `[image]`, and
+    embedded content leaves a mark with its address, such as `[video: https://…]`. HTML beyond `MAX_CHARACTERS` is cut
     off, and the text then ends in `…`.
     """
     text = _Reader().read(parse(_CLEANER.clean(simplify(html[:MAX_CHARACTERS]))))
@@ -87,7 +87,7 @@ class _Reader:
         return tidy("\n".join(self._done))
 
     def _enter(self, node: Element) -> bool:
-        """Begin a node; return whether what is in it is to be read."""
+        """Begin a node; return whether its content is to be read."""
         tag = node.tag
         if "hidden" in node.attributes:
             return False
@@ -161,7 +161,7 @@ class _Reader:
         if not text.strip():
             return
         depth = min(max(0, len(self._lists) - 1), MOST_INDENTED)
-        # What goes on in an item stands under its text, not under its mark.
+        # Further lines of an item are aligned with its text, not with its mark.
         margin = self._mark or ("  " if self._lists else "")
         self._done.append("  " * depth + margin + text)
         self._mark = ""

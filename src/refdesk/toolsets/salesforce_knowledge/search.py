@@ -1,8 +1,8 @@
 """The three search methods, best first, and when to fall back to the next.
 
-Parameterized search and SOSL are two forms of the same full-text search. SOQL's LIKE looks through titles and summaries
-only, so it answers when full-text search is unavailable or will not take the words, and never after a refusal that
-it would meet too: sessions, rights and limits.
+Parameterized search and SOSL are two forms of the same full-text search. SOQL's LIKE searches only titles and
+summaries, so it is used if full-text search is unavailable or does not accept the words, but never after a refusal that
+it would meet too: for sessions, permissions and limits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MISSING_CODES = frozenset({"METHOD_NOT_ALLOWED", "JSON_PARSER_ERROR", "UNSUPPORT
 FIELD_CODES = frozenset({"INVALID_FIELD"})
 TYPE_CODES = ("INVALID_TYPE",)
 STEPS = 3
-"""Of which a client hears: describing, full text, and what is tried instead."""
+"""The steps reported as progress: describing, full-text search, and what is tried instead."""
 
 LIKE_FIELDS = ("Title", "Summary")
 
@@ -71,7 +71,7 @@ class Searcher:
         """Return the description of the object that all articles share.
 
         Raises:
-            RefusedError: With `INVALID_TYPE` where the user sees no articles at all; errors else as `search`.
+            RefusedError: The user sees no articles at all (the code is `INVALID_TYPE`); other errors as in `search`.
         """
         try:
             return await self._catalogue.describe(statements.ARTICLE_VERSIONS)

@@ -1,7 +1,8 @@
 """Builds SOSL and SOQL statements; whatever callers wrote is escaped as data.
 
-The languages escape differently, so there is one escaper for each: a search term in braces, and a string in quotes.
-An escape that is right in one is an error in the other. Everything else in a statement is ours or was checked.
+The languages escape differently, so there is one escaper for each: for a search term in braces, and for a string in
+quotes. An escape that is right in one is an error in the other. Everything else in a statement comes from refdesk or
+was checked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from refdesk.core.search.providers import ALWAYS, Period
 
 ARTICLE_VERSIONS = "KnowledgeArticleVersion"
 LIKE_CHARACTERS = 255
-"""Of a text that is looked for by LIKE: as long as a title can be."""
+"""Most characters of a text that is searched by LIKE: as many as a title can have."""
 
 # SOSL and SOQL guide, "FIND {SearchQuery}": reserved characters, each escaped by a backslash.
 _RESERVED = "?&|!{}()^~*:\\\"'+-"
@@ -25,13 +26,13 @@ _TERM = str.maketrans({char: f"\\{char}" for char in _RESERVED} | {"[": " ", "]"
 _OPERATORS = frozenset({"AND", "OR", "NOT", "FIND", "IN", "RETURNING"})
 # SOQL, "Quoted String Escape Sequences".
 _STRING = str.maketrans({"\\": "\\\\", "'": "\\'"})
-# Persian and several Indian scripts spell words with them.
+# Persian and several Indian scripts need them to spell words.
 _JOINERS = "\u200c\u200d"
 _PATTERN = str.maketrans({"\\": "\\\\", "'": "\\'", "%": "\\%", "_": "\\_"})
 
 
 def clean_text(text: str) -> str:
-    """Return the text on one line: NFC, no control or invisible character but the joiners, blanks folded."""
+    """Return the text on one line: in NFC, without control and invisible characters except joiners, blanks folded."""
     composed = unicodedata.normalize("NFC", text)
     return " ".join("".join(char if _is_kept(char) else " " for char in composed).split())
 
@@ -41,14 +42,14 @@ def _is_kept(char: str) -> bool:
 
 
 def count_searchable(text: str) -> int:
-    """Return how many letters and digits a text has; Salesforce searches for nothing under two."""
+    """Return how many letters and digits a text has; Salesforce does not search for fewer than two."""
     return sum(char.isalnum() for char in text)
 
 
 def escape_term(text: str) -> str:
-    """Return the text as it is written between the braces of FIND: as data, never as operators.
+    """Return the text as written between the braces of FIND: as data, never as operators.
 
-    Brackets become blanks: they separate words to Salesforce, and not every reader of SOSL knows their escape.
+    Brackets become blanks: Salesforce takes them as separators of words, and not every SOSL parser knows their escape.
     """
     words = clean_text(text.translate({ord("["): " ", ord("]"): " "})).split()
     return " ".join(f'"{word}"' if word.upper() in _OPERATORS else word.translate(_TERM) for word in words)
@@ -60,7 +61,7 @@ def quote(text: str) -> str:
 
 
 def quote_pattern(text: str) -> str:
-    """Return the text as a LIKE pattern that any text matches which holds its words in that order, in quotation marks.
+    """Return the text as a quoted LIKE pattern, matched by any text that contains its words in that order.
 
     A text longer than `LIKE_CHARACTERS` is cut.
     """
@@ -70,10 +71,10 @@ def quote_pattern(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CategoryFilter:
-    """A condition on one group of data categories. Names are API names, checked; `__c` is added where it lacks.
+    """A condition on one group of data categories. Names are checked API names; a missing `__c` is added.
 
     Attributes:
-        operator: `AT` the categories, or these with what is `ABOVE`, `BELOW`, `ABOVE_OR_BELOW` them.
+        operator: `AT` the categories, or including those `ABOVE`, `BELOW` or `ABOVE_OR_BELOW` them.
     """
 
     group: str
@@ -81,13 +82,13 @@ class CategoryFilter:
     categories: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return the condition as it stands behind WITH DATA CATEGORY."""
+        """Return the condition as written after WITH DATA CATEGORY."""
         names = ", ".join(self.categories)
         return f"{self.group} {self.operator} {names if len(self.categories) == 1 else f'({names})'}"
 
 
 def name_category(text: str) -> str | None:
-    """Return the API name of a data category or a group of them, or `None` when it is none."""
+    """Return the API name of a data category or a group of them, or `None` if the text is not one."""
     found = _CATEGORY.fullmatch(text.strip())
     return None if found is None else f"{found[1]}__c"
 
@@ -97,7 +98,7 @@ _CATEGORY = re.compile(r"([A-Za-z](?:_?[A-Za-z0-9])*)(?:__c)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for. `period` is that of an article's last publication."""
+    """What to search for. `period` is that of an article's last publication."""
 
     text: str
     language: str
@@ -107,7 +108,7 @@ class Search:
 
 
 def build_published(search: Search) -> str:
-    """Return the condition that leaves out drafts, what is archived, other languages and other times."""
+    """Return the condition that excludes drafts, archived versions, other languages and other periods."""
     condition = f"PublishStatus = 'Online' AND Language = {quote(search.language)}"
     for sign, instant in ((">=", search.period.since), ("<=", search.period.until)):
         if instant is not None:
@@ -116,12 +117,12 @@ def build_published(search: Search) -> str:
 
 
 def show_instant(instant: datetime) -> str:
-    """Return an aware instant as SOQL has it, in UTC; below a millisecond it is cut."""
+    """Return an aware instant as SOQL writes it, in UTC, cut to milliseconds."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def build_search(search: Search, fields: Sequence[str]) -> dict[str, object]:
-    """Return the body of a parameterized search: one object, Salesforce's own order."""
+    """Return the body of a parameterized search: of one object, in Salesforce's own order."""
     target = {
         "name": ARTICLE_VERSIONS,
         "fields": list(fields),
@@ -147,7 +148,7 @@ def build_sosl(search: Search, fields: Sequence[str]) -> str:
 
 
 def _build_categories(search: Search) -> str:
-    """Return the clause of the data categories, with a blank before it; empty for none."""
+    """Return the clause for data categories, preceded by a blank; empty if there are none."""
     conditions = " AND ".join(map(str, search.categories))
     return f" WITH DATA CATEGORY {conditions}" if conditions else ""
 
@@ -184,7 +185,7 @@ def build_sample_query() -> str:
 
 
 def _select(fields: Sequence[str], name: str, condition: str, rest: str) -> str:
-    # Names come from the org's own description or from here, conditions are quoted above.
+    # Names come from the org's own description or from this module; conditions are quoted above.
     return f"SELECT {', '.join(fields)} FROM {name} WHERE {condition}{rest}"  # noqa: S608
 
 
@@ -192,7 +193,7 @@ _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:[_-]([A-Za-z]{2,4}))?")
 
 
 def normalize_language(text: str) -> str | None:
-    """Return a language as Salesforce writes it (`en-us` → `en_US`), or `None` when it is none."""
+    """Return a language as Salesforce writes it (`en-us` → `en_US`), or `None` if the text is not one."""
     found = _LANGUAGE.fullmatch(text.strip())
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """The session with Salesforce: obtained on first use, shared by all callers, replaced when it has expired.
 
-Two OAuth grants serve a program without a person: client credentials, and a signed assertion (JWT bearer, RFC 7523).
-Both run as one configured user and give no refresh token; a new session is simply requested again.
+Two OAuth grants work without a person: client credentials, and a signed assertion (JWT bearer, RFC 7523). Both run as
+one configured user and give no refresh token; a new session is simply requested again.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 TOKEN_PATH = "/services/oauth2/token"
 JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_SECONDS = 180
-"""How long an assertion is valid; Salesforce takes a few minutes at most."""
+"""How long an assertion is valid; Salesforce accepts a few minutes at most."""
 
 REFUSAL_SECONDS = 30.0
-"""How long refused credentials are not tried again: Salesforce locks users out who try too often."""
+"""How long refused credentials are not tried again: Salesforce locks out users who try too often."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}")
 _ADVICE = {
@@ -55,18 +55,18 @@ Send = Callable[[str, Request], Awaitable["Reply"]]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A token and the address of the org that it opens."""
+    """A token and the address of the org that it is for."""
 
     token: str = field(repr=False)
     origin: str
 
 
 class Sessions:
-    """Gives the session that is in force.
+    """Provides the current session.
 
     Args:
-        settings: With the credentials.
-        send: Sends a request to an origin, without a token, with whatever patience is due.
+        settings: The settings, with the credentials.
+        send: Sends a request to an origin, without a token, with retries as needed.
         now: A monotonic clock in seconds.
         wall_clock: Seconds since 1970, for assertions.
     """
@@ -94,12 +94,12 @@ class Sessions:
         return not self._settings.access_token
 
     def drop(self, session: Session) -> None:
-        """Let the next call get a new session, unless that has happened already."""
+        """Make the next call get a new session, unless it has been replaced already."""
         if self.can_renew and self._session is session:
             self._session = None
 
     async def get(self) -> Session:
-        """Return the session. However many ask at once, one request is made, and all get what it brought.
+        """Return the session. However many callers ask at once, one request is made, and all get its outcome.
 
         Raises:
             AuthError: Salesforce refuses the credentials, now or a moment ago.
@@ -147,7 +147,7 @@ class Sessions:
         }
 
     async def _sign(self) -> str:
-        """Return an assertion for the org's own address: that is the audience External Client Apps accept."""
+        """Return an assertion for the org's own address, which is the audience that External Client Apps accept."""
         settings = self._settings
         claims = {
             "iss": settings.client_id,
