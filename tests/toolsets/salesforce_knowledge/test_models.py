@@ -127,7 +127,7 @@ def test_what_is_answered_has_the_names_and_types_of_the_seed() -> None:
     assert shape(contracts.get_output_schema(GetOutput)) == {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"article": article},
+        "properties": {"article": article, "notice": {"type": "string"}},
         "required": ["article"],
     }
 
