@@ -71,7 +71,7 @@ filter_option = click.option(
 
 
 cursor_option = click.option(
-    "--cursor", metavar="CURSOR", help="Go on behind the page before, which says this; instead of --offset."
+    "--cursor", metavar="CURSOR", help="Continue after the page before, which printed this; instead of --offset."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 

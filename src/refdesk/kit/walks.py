@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from refdesk.core.keeping.encoding import decode_instant, encode_instant
 from refdesk.core.search import walking
 from refdesk.core.search.walking import Walk
 from refdesk.kit.paging import Page, find_place, refuse_cursor
@@ -46,7 +47,7 @@ async def read_page(
     Raises:
         InvalidInputError: The cursor is not one of this list.
     """
-    place = find_place(asked, name, ("", ""), base.clock.now())
+    place = find_place(asked, name, (0, ""), base.clock.now())
     walk = Walk(request.collection, request.where, ranges, find_moved is None)
     if not place.key:
         found = await base.search(replace(request, offset=min(asked.offset, FARTHEST)))
@@ -63,16 +64,13 @@ async def read_page(
 
 
 def _make_page(walk: Walk, place: Place, documents: Sequence[Document], has_more: bool) -> Page[Document]:
-    keys = [(walking.get_instant(walk, each).isoformat(), each.id) for each in documents]
+    keys = [(encode_instant(walking.get_instant(walk, each)), each.id) for each in documents]
     return Page(documents, place.shown, has_more, [place.go_on(key, count) for count, key in enumerate(keys, 1)])
 
 
 def _read_last(place: Place) -> tuple[datetime, str]:
-    instant, id = cast("tuple[str, str]", place.key)
+    instant, id = cast("tuple[int, str]", place.key)
     try:
-        at = datetime.fromisoformat(instant)
-    except ValueError:
+        return decode_instant(instant), id
+    except OverflowError:
         raise refuse_cursor() from None
-    if at.tzinfo is None:
-        raise refuse_cursor()
-    return at, id
