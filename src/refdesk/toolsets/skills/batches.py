@@ -1,4 +1,4 @@
-"""Learns many conversations at once: those about one problem become one skill, and what is nearly one is proposed."""
+"""Learns many conversations at once: those about one problem become one skill; near matches are only proposed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.transcript_files import SourceTranscript
 
 LIKE = 0.8
-"""Cosine from which on a skill may be about the problem of another one."""
+"""Cosine from which a skill may be about the same problem as another one."""
 
 LEAST_SPLIT = 2
-"""Conversations that are a problem of their own."""
+"""Fewest conversations that count as a problem of their own."""
 
 MAX_GROUPED = 1000
-"""Conversations that are grouped together; more are grouped in portions of so many."""
+"""Most conversations that are grouped together; more are grouped in batches of this size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Plan:
     """What would become of conversations.
 
     Attributes:
-        groups: Of each, one skill is learned.
+        groups: One skill is learned from each.
         near: Pairs of groups, by number, that may be about one problem.
         known: Conversations that were learned before, with the id and the title of their skill.
         failed: Those that cannot be learned, with the code of the error and the reason.
@@ -90,7 +90,7 @@ async def _group(learner: Learner, context: Context, plan: Plan, members: Sequen
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A skill whose conversations seem to be about several problems: so many about each."""
+    """A skill whose conversations seem to be about several problems, and how many are about each."""
 
     skill_id: str
     title: str
@@ -98,7 +98,7 @@ class Split:
 
 
 async def find_splits(learner: Learner, context: Context, plan: Plan) -> list[Split]:
-    """Return which of the skills that know some of the transcripts seem to be several, by title."""
+    """Return which of the skills that know some of the transcripts seem to be about several problems, by title."""
     model, queries, found = learner.language_model, get_queries(context), list[Split]()
     for skill_id, title in sorted({(id, title) for _, id, title in plan.known}, key=lambda pair: pair[::-1]):
         kept = await queries.read_cases(skill_id)
@@ -112,7 +112,7 @@ async def find_splits(learner: Learner, context: Context, plan: Plan) -> list[Sp
 async def find_like(
     learner: Learner, context: Context, plan: Plan, titles: Sequence[str]
 ) -> list[tuple[str, str, str, float]]:
-    """Return the title of each group that is like a skill there is, with the skill's id, title and cosine to it."""
+    """Return the title of each group that is like an existing skill, with the skill's id, title and cosine to it."""
     queries, found = get_queries(context), list[tuple[str, str, str, float]]()
     for title, members in zip(titles, plan.groups, strict=True):
         try:
@@ -127,7 +127,7 @@ async def find_like(
 
 
 async def get_titles(learner: Learner, context: Context, plan: Plan) -> list[str]:
-    """Return the title that each group's skill would have; of a group that teaches nothing, how it begins."""
+    """Return the title that each group's skill would have; for a group that teaches nothing, how it begins."""
     titles: list[str] = []
     for members in plan.groups:
         title = members[0].case.turns[0].text[:80]
@@ -142,7 +142,7 @@ async def learn_plan(
 ) -> list[dict[str, Any]]:
     """Learn each group into one skill, and return what became of each conversation, by its place.
 
-    Each group is committed by itself: where it stops, doing it again goes on with what is not known yet.
+    Each group is committed by itself: after an interruption, another run continues with what is not known yet.
     """
     results: list[dict[str, Any]] = [
         *({"place": transcript.place, "error": code, "detail": reason} for transcript, code, reason in plan.failed),

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
 
 MAX_CASES = 200
-"""Of a skill that an induction looks at, the newest."""
+"""Most cases of a skill that an induction looks at: the newest."""
 
 MAX_TURNS = 240
 MAX_TEXT = 800
-"""Turns of a case that are kept, and code points of each."""
+"""Most turns of a case that are kept, and most code points of each."""
 
 EARLIER = "earlier"
 """The id of the case that stands for what a skill said before cases were kept."""
@@ -41,7 +41,7 @@ def digest(turns: Sequence[Turn]) -> str:
 
 
 def make_case(turns: Sequence[Turn], confirmed: bool = False, note: str = "") -> Case:
-    """Return the case of masked turns: its beginning and its end where it is very long."""
+    """Return the case of masked turns; of a very long one, only its beginning and its end."""
     half = MAX_TURNS // 2
     kept = turns if len(turns) <= MAX_TURNS else [*turns[:half], *turns[-half:]]
     outcome = "resolved" if confirmed else judge(turns)
@@ -49,9 +49,9 @@ def make_case(turns: Sequence[Turn], confirmed: bool = False, note: str = "") ->
 
 
 def judge(turns: Sequence[Turn]) -> str:
-    """Return how a conversation seems to have gone, by the customer's last words; empty where they do not tell.
+    """Return how a conversation seems to have gone, by the customer's last words; empty if they do not tell.
 
-    That it worked may have been said before: "No, that is all" answers whether there is anything else.
+    The customer may have said earlier that it worked: "No, that is all" only answers whether there is anything else.
     """
     said = [turn.text for turn in reversed(turns) if turn.speaker == "customer"]
     verdict = verdicts.judge_end(said[0]) if said else ""
@@ -81,12 +81,12 @@ def _cut(turn: Turn) -> Turn:
 
 
 def get_kind(skill_id: str) -> str:
-    """Return the kind of record that a skill's cases are."""
+    """Return the kind of the records of a skill's cases."""
     return f"skill_case/{skill_id}"
 
 
 def to_record(case: Case, org: str, skill_id: str, agent: str, now: datetime) -> Metadata:
-    """Return the record of a skill's case; it names the agent who sent it, so that it is erased with the agent."""
+    """Return the record of a skill's case; it names the agent who sent it, so that erasing the agent erases it."""
     turns: list[JsonValue] = [[turn.speaker, turn.text, turn.call] for turn in case.turns]
     value: dict[str, JsonValue] = {
         "skill_id": skill_id,

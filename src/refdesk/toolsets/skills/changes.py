@@ -1,4 +1,4 @@
-"""Says in words how a skill changed from one induction to the next: what came, went, moved, and why."""
+"""Says in words how a skill changed from one induction to the next: what was added, dropped or moved, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_CHANGES = 60
 
 
 def describe(old: SkillDraft, new: SkillDraft) -> tuple[str, ...]:
-    """Return every change for people to read; what no longer is a step is said to be kept as evidence."""
+    """Return every change, for people to read; they also say that what is no longer a step is kept as evidence."""
     changes = [
         *_compare_steps(old.playbook, new.playbook),
         *_compare_items("condition", old.conditions, new.conditions),
@@ -35,7 +35,7 @@ def describe(old: SkillDraft, new: SkillDraft) -> tuple[str, ...]:
 
 
 def describe_cut(draft: SkillDraft) -> tuple[str, ...]:
-    """Return what of a model's draft is more than a skill holds, for people to read: it is left out."""
+    """Return, for people to read, what is left out of a model's draft because a skill cannot hold so much."""
     playbook = draft.playbook
     counted = (
         ("step", playbook.steps, limits.MAX_STEPS),

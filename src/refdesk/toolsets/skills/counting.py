@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 NAMES = tuple(each.name for each in fields(Counters))
-"""Of a skill and its counters alike."""
+"""The names of the counters, which are the same in `Counters` and `Skill`."""
 
 
 def get_counters(skill: Skill) -> Counters:
@@ -38,12 +38,12 @@ def to_value(counters: Counters) -> dict[str, JsonValue]:
 
 
 def to_counters(record: Metadata | None) -> Counters:
-    """Return the counters of a record; those of a skill that nobody has used where there is none."""
+    """Return the counters of a record; without one, those of a skill that nobody has used."""
     return from_value(record.value) if record is not None else Counters()
 
 
 def from_value(value: Mapping[str, JsonValue]) -> Counters:
-    """Return the counters of the value of a record."""
+    """Return the counters that the value of a record holds."""
     return Counters(
         confidence=float(str(value["confidence"])),
         times_used=int(str(value["times_used"])),

@@ -45,14 +45,14 @@ def _load(means: Means) -> Toolset:
 
 
 async def _find(context: Context, question: Question) -> ProviderAnswer | LeftOut:
-    # What searching takes is loaded when somebody searches: every server offers it, and not one in two is asked.
+    # What searching needs is loaded when somebody searches: every server offers it, and fewer than half are asked.
     from refdesk.toolsets.skills.provider import FIND
 
     return await FIND(context, question)
 
 
 def _load_learner(language_model: Inducer) -> Learner:
-    # What learning takes is loaded when somebody learns: a server that only answers starts without it.
+    # What learning needs is loaded when somebody learns: a server that only answers starts without it.
     from refdesk.toolsets.skills.learning import Learner
 
     return Learner(language_model)

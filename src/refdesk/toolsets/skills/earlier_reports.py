@@ -1,6 +1,6 @@
-"""Reports that were made before their order was kept: they get one when the first of them is withdrawn.
+"""Reports from before the ledger kept their order: they enter it when the first of them is withdrawn.
 
-Until then the ledger begins with what they made of the skill. Their instants order them.
+Until then the ledger begins with what they made of the skill. They are ordered by when they were made.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 KIND = "skill_outcome"
 MOST = 1_000_000
-"""Reports of an org that are looked at: they are not kept by skill."""
+"""Most reports of an org that are read to find those of one skill: their records are not grouped by skill."""
 
 
 async def adopt(
     transaction: Transaction, record: Metadata, base: State, known: frozenset[str], versions: Sequence[Skill]
 ) -> tuple[State, list[Entry]]:
-    """Return where the ledger begins with the earlier reports, of which one is withdrawn now, and their entries.
+    """Return where the ledger begins once the earlier reports are in it, and their entries; one is withdrawn now.
 
-    Where some of them have been erased, what those did cannot be told from the rest: then what the one is known to have
-    done is taken off the beginning, and there is no entry.
+    If some of them have been erased, the effect of those cannot be told from the rest. Then only the known effect of
+    the withdrawn one is taken off the beginning, and there are no entries.
 
     Args:
         transaction: Reads them.
-        record: The report's.
+        record: The record of the report that is withdrawn.
         base: Where the ledger begins so far: after all of them.
-        known: The ids of those that it has.
-        versions: Of the skill, oldest first.
+        known: The ids of the reports that the ledger already has.
+        versions: Those of the skill, oldest first.
     """
     skill_id = record.key.name.partition("/")[0]
     every = await find(transaction, record.key.org, skill_id)
@@ -47,7 +47,7 @@ async def adopt(
     first = _take_off(base.counters, standing, versions)
     if any(tally.count for tally in first.tallies.values()):
         return replace(base, counters=_take_off(base.counters, [record], versions)), []
-    # Reads that no report was of came at some time before: as good as after all of them.
+    # When reads without a report happened is not known; it makes no difference to count them after all reports.
     spared = sum(not each.value.get("used", False) for each in standing) + first.unreported
     first = replace(
         first, times_used=first.times_used - spared, unreported=0, reads=first.reads - spared, rejected=(), tallies={}
@@ -64,7 +64,7 @@ async def find(reader: Reader, org: str, skill_id: str) -> list[Metadata]:
 
 
 def _take_off(counters: Counters, reports: Sequence[Metadata], versions: Sequence[Skill]) -> Counters:
-    """Return the counters without what reports, none of them withdrawn, are known to have done."""
+    """Return the counters without the known effect of the given reports, none of which is withdrawn."""
     moved = 0.0
     for report in reports:
         value, outcome = report.value, str(report.value["outcome"])

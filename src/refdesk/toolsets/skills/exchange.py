@@ -1,8 +1,8 @@
 """Exchanges skills as folders: what is exported can be edited and imported again, here or at another desk.
 
 A folder that refdesk wrote comes back as the skill it was, with its evidence, under its id. What somebody has edited
-in its `SKILL.md` becomes a new version, as long as the skill has not changed since. A folder from elsewhere becomes a
-skill in its own words. How a skill did stays where it did so.
+in its `SKILL.md` becomes a new version, unless the skill has changed since. A folder from elsewhere becomes a skill in
+its own words. How a skill has done is not exchanged.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 IMPORT = "skill_import"
 IMPORTED = "Imported."
 EDITED = "a person"
-"""What made a version that somebody has edited."""
+"""`made_by` of a version that somebody has edited."""
 
 GONE = "It was erased here, or merged into another skill."
 _ID = regex.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_KEYWORDS = 24
 MAX_METADATA = 20_000
-"""Characters of a skill's metadata as JSON."""
+"""Most characters of a skill's metadata as JSON."""
 
 _DRAFT = TypeAdapter(SkillDraft)
 _HEADINGS = regex.compile(r"^#{1,4} +(.+?) *#*$", regex.MULTILINE)
@@ -56,8 +56,8 @@ class Imported:
 
     Attributes:
         name: The folder's.
-        skill_id: Empty where it became none.
-        notes: What of it was left out, in sentences.
+        skill_id: Empty if there is none.
+        notes: What was left out of it, in sentences.
         detail: Why it was not taken over.
     """
 
@@ -70,7 +70,7 @@ class Imported:
 
 
 async def export_folders(queries: SkillQueries, ids: Sequence[str]) -> list[tuple[Skill, Folder]]:
-    """Return the skills of these ids with their folders; what there is not is left out."""
+    """Return the skills of these ids with their folders; ids that no skill has are left out."""
     skills = await queries.get_skills(ids)
     return [(skill, folders.write(skill)) for skill in skills]
 
@@ -99,7 +99,7 @@ class _Intake:
     dry_run: bool
 
     def read_own(self) -> tuple[Skill | None, tuple[str, ...]]:
-        """Return the skill that refdesk wrote into the folder; `None` where it did not."""
+        """Return the skill that refdesk wrote into the folder, or `None`, and notes on what is damaged."""
         if not self.found.evidence:
             return None, ()
         try:
@@ -195,10 +195,10 @@ class _Intake:
 
 
 def _to_skill(found: ReadFolder, context: Context) -> Skill:
-    """Return the skill that refdesk wrote, as it may be kept here: bounded, masked, by the one who imports it.
+    """Return the skill that refdesk wrote, fit to keep here: bounded, masked, with whoever imports it as author.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a skill.
     """
     kept = found.evidence
     draft = learning.clean(_DRAFT.validate_python({name: kept[name] for name in _DRAFT_FIELDS}))
@@ -233,7 +233,7 @@ def _read_instant(value: JsonValue) -> datetime:
 
 
 def _to_draft(found: ReadFolder) -> SkillDraft:
-    """Return what is searched of a folder from elsewhere; it has no steps but its own words.
+    """Return what a folder from elsewhere is searched by; it has no steps, only its own words.
 
     Raises:
         InvalidInputError: It says nothing.

@@ -142,7 +142,7 @@ async def _import(learner: Learner, context: Context, asked: ImportInput) -> Imp
 
 
 def make_import(get_learner: Callable[[], Learner]) -> Operation:
-    """Return the operation that imports folders; a learner embeds what comes."""
+    """Return the operation that imports folders; the learner embeds what is imported."""
 
     async def import_skills(context: Context, asked: ImportInput) -> ImportOutput:
         return await _import(get_learner(), context, asked)

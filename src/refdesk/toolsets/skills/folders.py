@@ -1,7 +1,7 @@
 """Skills as folders of the Agent Skills format: `SKILL.md` with front matter, and any other files.
 
-A folder that refdesk wrote holds `EVIDENCE` too: all that a `SKILL.md` does not say, such as which conversations
-support which step, so that reading it again loses nothing. A folder from elsewhere is kept in its own words.
+A folder that refdesk wrote also holds `EVIDENCE`: all that a `SKILL.md` does not say, such as which conversations
+support which step, so that reading it back loses nothing. A folder from elsewhere is kept in its own words.
 
 Source: the Agent Skills specification (agentskills.io/specification), and its reference validator `skills-ref`.
 """
@@ -33,10 +33,10 @@ MAX_NAME, MAX_DESCRIPTION, MAX_COMPATIBILITY = 64, 1024, 500
 
 MAX_FILES = 64
 MAX_CHARACTERS = 262_144
-"""Of a folder's files together."""
+"""Most characters of a folder's files together."""
 
 FIELDS = ("license", "compatibility", "allowed-tools", "metadata")
-"""What a front matter may hold beside name and description."""
+"""What a front matter may hold besides name and description."""
 
 _NAME = regex.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PART = regex.compile(r"(?!\.)[^\p{C}\\/:*?\"<>|]{1,128}(?<![ .])")
@@ -57,11 +57,11 @@ class ReadFolder:
     """What a folder says.
 
     Attributes:
-        name: As its front matter has it, if a skill can have it here; else empty.
-        title: Its first heading; without one its name in words.
+        name: As in its front matter, if a skill can have that name here; else empty.
+        title: Its first heading; without one, its name in words.
         instructions: Its text in its own words, with its other files.
-        evidence: What refdesk wrote beside it; empty where it was not refdesk.
-        notes: What of it was left out, in sentences.
+        evidence: What refdesk wrote beside it; empty if refdesk did not write the folder.
+        notes: What was left out of it, in sentences.
     """
 
     name: str
@@ -134,7 +134,7 @@ def _check_lengths(description: str, values: Mapping[str, JsonValue]) -> None:
 
 
 def _accept_name(name: str, folder: str, notes: list[str]) -> str:
-    """Return the name if a skill can have it everywhere; else nothing, with a note."""
+    """Return the name if a skill can have it on every system; else an empty one, and add a note."""
     name = unicodedata.normalize("NFKC", name)
     if name != unicodedata.normalize("NFKC", folder):
         notes.append(f"The folder's name is not that of the skill, {name}.")
@@ -145,7 +145,7 @@ def _accept_name(name: str, folder: str, notes: list[str]) -> str:
 
 
 def _read_field(value: JsonValue) -> JsonValue:
-    """Return a field as the format has it: a text, a list of texts, or texts by name."""
+    """Return a field in the form that the format knows: a text, a list of texts, or texts by name."""
     if isinstance(value, Mapping):
         return {str(name): _to_text(item) for name, item in cast("JsonObject", value).items()}
     if isinstance(value, list):
@@ -177,7 +177,7 @@ def _take_files(folder: Folder, skill_file: str, notes: list[str]) -> tuple[dict
 
 
 def _clashes(path: str, taken: Set[str]) -> bool:
-    """Return whether a file at the path would be where another one or its folder is, on any system."""
+    """Return whether, on any system, a file at the path would collide with another file or with its folder."""
     path = path.casefold()
     parents = {path.rsplit("/", depth)[0] for depth in range(path.count("/") + 1)}
     return not parents.isdisjoint(taken) or any(each.startswith(f"{path}/") for each in taken)

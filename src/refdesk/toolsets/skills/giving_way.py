@@ -1,7 +1,7 @@
-"""Who makes a skill goes before who refines one: a refinement gives way between its parts, as far as is fair.
+"""Lets creating a skill go before refining one: a refinement gives way between its parts, as far as is fair.
 
-A new skill is waited for by whoever has just helped a customer, and takes some ten milliseconds; a refinement takes
-several times that, and nobody waits for it as long. On few processors both would take as long as they take together.
+Whoever has just helped a customer waits for the new skill, which takes some ten milliseconds; a refinement takes
+several times as long, and is waited for less. With few processors each would take as long as both together.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from time import perf_counter
 import anyio
 
 SHARE = 4
-"""However many skills are made, a refinement goes on at this part of its own speed."""
+"""However many skills are created, a refinement goes on at no less than one part in this many of its own speed."""
 
 
 @dataclass(slots=True)
 class Precedence:
-    """Knows whether skills are being made in this process."""
+    """Knows whether skills are being created in this process."""
 
     _makers: int = 0
     _over: anyio.Event = field(default_factory=anyio.Event)
 
     @contextmanager
     def going_first(self) -> Generator[None]:
-        """Let refinements give way until the end."""
+        """Make refinements give way until the block ends."""
         self._makers += 1
         try:
             yield
@@ -37,10 +37,10 @@ class Precedence:
                 self._over = anyio.Event()
 
     async def give_way(self, since: float) -> float:
-        """Return when no skill is being made, or when fairness lets go on; it returns at once where none is.
+        """Return once no skill is being created, or once this refinement has waited for as long as is fair.
 
         Args:
-            since: When the part that has ended began, by `perf_counter`.
+            since: When the part that has just ended began, by `perf_counter`.
 
         Returns:
             When the next part begins.

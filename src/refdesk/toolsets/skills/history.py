@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """All versions of a skill, oldest first, with the tallies of now."""
+    """All versions of a skill, oldest first, with the current tallies."""
 
     versions: Sequence[Skill]
 
@@ -39,14 +39,14 @@ class _Known:
         return self.present.tallies.get(outcomes.identify(skill.playbook), outcomes.UNKNOWN)
 
     def find_before(self, skill: Skill) -> Skill | None:
-        """Return the last version before one that has other steps."""
+        """Return the last version before the given one whose steps differ from it, or `None`."""
         steps = outcomes.identify(skill.playbook)
         earlier = (each for each in reversed(self.versions) if each.version < skill.version)
         return next((each for each in earlier if outcomes.identify(each.playbook) != steps), None)
 
 
 async def get_history(queries: SkillQueries, skill_id: str) -> SkillHistory | None:
-    """Return what is behind a skill; `None` where there is none of that id."""
+    """Return what is behind a skill; `None` if there is none with that id."""
     versions = await queries.get_history(skill_id)
     if not versions:
         return None
@@ -95,7 +95,7 @@ def _to_week(name: str, tally: Tally) -> WeekEntry:
 
 
 def _judge(known: _Known, skill: Skill, tally: Tally) -> str:
-    """Return how a version works beside the one before, where that is sure; else nothing."""
+    """Return how a version works compared with the one before that has other steps, if that is sure; else nothing."""
     before = known.find_before(skill)
     if before is None:
         return ""

@@ -43,30 +43,30 @@ if TYPE_CHECKING:
     from refdesk.toolsets.skills.records import Skill
 
 MAX_ROUNDS = 8
-"""How often a refinement is made anew because another process was faster."""
+"""How often a refinement is tried if other processes keep changing the skill first."""
 
 LEARNING_STEPS = 3
-"""Of which a client hears: reading, writing, storing."""
+"""Steps of which a client is told: reading, writing, storing."""
 
 MAX_TITLE = 200
 MAX_TEXT = 4000
 MAX_STEP = 600
 MAX_KEYWORD = 100
 MAX_VECTORS = 8192
-"""Of utterances, which are kept in memory: refining compares mostly what it has compared before."""
+"""Most vectors of utterances kept in memory: refining mostly compares what it has compared before."""
 
 TEXTS_OF_PART = 8
-"""Embedded by a refinement before it gives way."""
+"""How many texts a refinement embeds before it gives way."""
 
 MAX_MASKED = 4096
-"""Texts of skills whose masked form is kept in memory."""
+"""Most texts of skills whose masked form is kept in memory."""
 
 CONFIRMATION = 0.10
 
 
 @dataclass(slots=True)
 class Learner:
-    """Learns skills, by induction over their cases; within a process, what is the same work is done in turn."""
+    """Learns skills by induction over their cases; within a process, work on the same thing is done in turn."""
 
     language_model: Inducer
     _vectors: OrderedDict[tuple[str, str], Vector] = field(default_factory=OrderedDict["tuple[str, str]", "Vector"])
@@ -116,7 +116,7 @@ class Learner:
             known = await queries.find_by_source(source)
             if known is not None:
                 return Creation(known, 1.0, is_known_source=True)
-            # Before the model is paid for; it is checked again with the insert.
+            # Checked before the model is paid for, and again with the insert.
             await queries.require_room(context.principal.agent)
             context.report(1, LEARNING_STEPS, "Writing the playbook")
             written = await self.language_model.induce([case], self.get_embed(context))
@@ -183,7 +183,7 @@ class Learner:
         kept = await queries.read_cases(skill_id)
         known = [case for case in kept if case.id not in new]
         if not kept and skill.playbook.steps:
-            # Learned before cases were kept: what it says is evidence too.
+            # It was learned before cases were kept: what it says is evidence too.
             added = [cases.make_earlier(skill), *added]
         silent = openings.count_silent([*known, *added])
         draft = await self.induce(context, [*known, *added], skill)
@@ -198,7 +198,7 @@ class Learner:
         return await queries.update_skill(skill_id, update, added, context.principal.agent, once)
 
     async def make_update(self, context: Context, skill: Skill, draft: SkillDraft, told: Sequence[str]) -> SkillUpdate:
-        """Return what makes a skill say what a draft says, with its vectors, and its changes masked."""
+        """Return the update that makes a skill say what a draft says, with its vectors and with its changes masked."""
         embedding, *others = await self.embed(context, draft) or [()]
         masked = await anyio.to_thread.run_sync(lambda: tuple(map(_mask, told)))
         return SkillUpdate(
@@ -218,7 +218,7 @@ class Learner:
         )
 
     async def induce(self, context: Context, known: Sequence[Case], skill: Skill) -> SkillDraft:
-        """Return the skill as its cases have it; what its metadata settled, and what a person wrote, as it is.
+        """Return the skill as induced from its cases; what its metadata settles and what a person wrote stays.
 
         Errors as in `update`.
         """
@@ -234,9 +234,9 @@ class Learner:
         return _keep_written(skill, require_whole(replace(draft, **areas)))
 
     async def embed(self, context: Context, draft: SkillDraft) -> list[Sequence[float]]:
-        """Return the vectors of what is searched of a skill: what it is about, then each opening.
+        """Return the vectors of a skill's searched texts: what it is about, then each opening; empty without a model.
 
-        Empty without a model. They are remembered: from one refinement to the next few of them change.
+        They are remembered, because few of them change from one refinement to the next.
         """
         embed = self.get_embed(context)
         if embed is None:
@@ -248,12 +248,12 @@ class Learner:
         return [vector.tolist() for vector in (about, *vectors.draw_together(began))]
 
     def get_embed(self, context: Context) -> EmbedTexts | None:
-        """Return what embeds utterances, and remembers them."""
+        """Return a function that embeds utterances and remembers their vectors; `None` without a model."""
         semantics = context.knowledge_base.semantics
         return self._remember(semantics.wanted) if semantics is not None else None
 
     def _embed_in_parts(self, context: Context) -> EmbedTexts | None:
-        """Return the same, for a refinement: it gives way to creations between parts of the texts."""
+        """Return the same as `get_embed`, for a refinement: it gives way to creations between parts of the texts."""
         embed = self.get_embed(context)
         if embed is None:
             return None
@@ -304,7 +304,7 @@ class Learner:
 
 
 _mask = lru_cache(MAX_MASKED)(masking.mask)
-"""Remembers what it has masked: most of what a refinement says, the skill has said before."""
+"""Remembers what it has masked: the skill has already said most of what a refinement says."""
 
 
 def prepare(conversation: str) -> tuple[Turn, ...]:
@@ -322,7 +322,7 @@ def prepare(conversation: str) -> tuple[Turn, ...]:
 def clean(draft: SkillDraft) -> SkillDraft:
     """Return a model's draft fit to keep: masked, each text on one line and of bounded length, blank ones left out.
 
-    What is more than a skill holds is left out, too, and the remarks say so.
+    What exceeds the limits of a skill is left out too, and the remarks say so.
     """
     playbook = draft.playbook
     return SkillDraft(
@@ -375,16 +375,16 @@ def _clean(text: str, length: int = MAX_TEXT) -> str:
 
 
 def _clean_all(texts: Sequence[str], most: int, length: int = MAX_STEP) -> tuple[str, ...]:
-    """Return at most `most` of the texts, those that say something, each once."""
+    """Return at most `most` of the texts, cleaned, each once, without those that say nothing."""
     cleaned = dict.fromkeys(cleaned for text in texts if (cleaned := _clean(text, length)))
     return tuple(cleaned)[:most]
 
 
 def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
-    """Return the draft with what a person wrote of the skill.
+    """Return the draft with those parts of the skill that a person wrote.
 
-    Of one that was imported in its own words, it is what it is about; of one that was edited, the steps, too: what the
-    cases teach beside those is kept as done seldom.
+    For a skill that was imported in its own words, these are its title and problem; for one that was edited, its
+    conditions and playbook too, where other steps that the cases teach are kept as seldom done.
     """
     if skill.instructions is None and not skill.is_edited:
         return draft
@@ -402,9 +402,9 @@ def _keep_written(skill: Skill, draft: SkillDraft) -> SkillDraft:
 
 
 def _keep_wording(old: Playbook, new: Playbook) -> Playbook:
-    """Return the new playbook, with the wording that a model gave to steps before where they are induced the same.
+    """Return the new playbook; steps that are induced the same as before keep the wording that a model gave them.
 
-    A model words a step anew each time; people who know a playbook are to find it again.
+    A model words a step differently each time; people who know a playbook should recognise it.
     """
     known = {(step.id, step.induced): step for step in old.steps if step.induced}
     kept = ((step, known.get((step.id, step.induced))) for step in new.steps)
@@ -413,7 +413,7 @@ def _keep_wording(old: Playbook, new: Playbook) -> Playbook:
 
 
 def _keep_steps(skill: Skill, draft: SkillDraft) -> tuple[SkillDraft, tuple[str, ...]]:
-    """Return the draft with the steps that the skill has: those that the cases suggest have worked worse."""
+    """Return the draft with the skill's present steps, and what to say: those that the cases suggest worked worse."""
     kept = replace(skill.playbook, cases=draft.playbook.cases, notes=draft.playbook.notes)
     told = "The steps stay as they are: those that most cases suggest were followed before and worked worse."
     return replace(draft, playbook=kept), (told,)

@@ -1,6 +1,6 @@
-"""The reports of a skill in their order, as records in the store: the newest in the head, those before in full pages.
+"""The reports of a skill in order, as records in the store: the newest in the head, older ones in full pages.
 
-A report rewrites the head only; withdrawing one reads all pages and rewrites the one that has it.
+A new report rewrites only the head; withdrawing one reads all pages and rewrites those that change.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ PAGE = 32
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the order of a skill's reports begins, and where it has got to.
+    """The state at which a skill's ledger begins, what it has come to, and its newest entries.
 
     Attributes:
-        base: Before the first entry.
-        version: The last one that is considered in `steps` and `other`, which are those after the last entry.
-        pages: How many full ones there are.
-        entries: The newest.
+        base: The state before the first entry.
+        version: The last version considered in `steps` and `other`, which are as in the `State` after the last entry.
+        steps: See `version`.
+        other: See `version`.
+        pages: How many full pages there are.
+        entries: The newest ones, which do not fill a page yet.
     """
 
     base: State
@@ -43,7 +45,7 @@ class Head:
 
 
 async def read_head(reader: Reader, org: str, skill_id: str) -> Head | None:
-    """Return the head, or `None` where no report was made since their order is kept."""
+    """Return the head, or `None` if no report was made since their order has been kept."""
     record = await reader.get_metadata(MetadataKey(org, _get_kind(skill_id), HEAD))
     if record is None:
         return None
@@ -59,7 +61,7 @@ async def read_pages(reader: Reader, org: str, skill_id: str, head: Head) -> lis
 
 
 async def append(transaction: Transaction, org: str, skill_id: str, head: Head, entry: Entry) -> None:
-    """Keep a head with one more entry; when it is full, its entries become a page."""
+    """Store a head with one more entry; when it is full, its entries become a page."""
     entries = (*head.entries, entry)
     if len(entries) < PAGE:
         await _write_head(transaction, org, skill_id, replace(head, entries=entries))
@@ -76,15 +78,15 @@ async def rewrite(
     pages: Sequence[tuple[Entry, ...]],
     to: Sequence[Entry],
 ) -> None:
-    """Keep a head with all entries in place of those that it has.
+    """Store a head with new entries in place of all that it has.
 
     Args:
-        transaction: Writes.
+        transaction: Writes it.
         org: Whose skill.
-        skill_id: Which.
+        skill_id: Which skill.
         head: Its pages and entries are replaced.
-        pages: The full ones as they are: those that stay the same are not written again.
-        to: All entries.
+        pages: The full pages as stored; those that stay the same are not written again.
+        to: All entries from now on.
     """
     full = len(to) // PAGE
     for number in range(full):
@@ -95,7 +97,7 @@ async def rewrite(
 
 
 async def note_confidence(transaction: Transaction, org: str, skill: Skill) -> None:
-    """Keep that a skill's confidence was set, where the order of its reports is kept."""
+    """Add an entry that a skill's confidence was set, if the order of its reports is kept."""
     head = await read_head(transaction, org, skill.skill_id)
     if head is not None:
         entry = Entry("", "", skill.version, skill.version, "", "", skill.reads, skill.confidence)

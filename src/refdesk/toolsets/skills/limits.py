@@ -1,7 +1,7 @@
-"""How much a skill holds at most; what is more is left out, and said in the changes."""
+"""How much a skill holds at most; what exceeds that is left out, and the changes say so."""
 
 MAX_CONDITIONS = 40
 MAX_KEYWORDS = 80
 MAX_STEPS = 60
 MAX_NOTES = 40
-"""Prerequisites, and edge cases, each."""
+"""Most prerequisites, most edge cases, and most notes."""

@@ -1,4 +1,4 @@
-"""Lists skills without a query: page by page, with their number, and how many there are of each product area."""
+"""Lists skills without a query, page by page, with their total and the counts by product area and issue type."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ListOutput(Paged, Message):
 
 
 async def list_skills(context: Context, asked: ListInput) -> ListOutput:
-    """Return one page of the caller's org's skills, those refined last first, ties by id."""
+    """Return one page of the skills of the caller's org, most recently refined first, ties by id."""
     queries = get_queries(context)
     given = zip(_FACETS, (asked.product_area, asked.issue_type), strict=True)
     conditions: list[Filter] = [HasAll(facet, (value,)) for facet, value in given if value is not None]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 URI_PREFIX = "skill://refdesk/"
 FILE_NAME = "SKILL.md"
 IMPORTED_AUTHOR = "imported_author"
-"""The key of a skill's metadata that says whose it was where it comes from."""
+"""The key of a skill's metadata that names its author at the desk that it comes from."""
 
 SOURCE = "learned by refdesk from support conversations"
 REFINED = "imported, and refined by refdesk from support conversations"
@@ -109,7 +109,7 @@ def _to_file(path: str, text: str) -> SkillFile:
 
 
 def get_frontmatter(skill: Skill) -> Frontmatter:
-    """Return the frontmatter: name, description and where the skill comes from; of an imported one its own fields."""
+    """Return the frontmatter: name, description and the skill's origin; for an imported one, its own fields."""
     if skill.instructions is not None:
         return _get_imported(skill, skill.instructions)
     description = f"{one_line(skill.title)}. Use it when: {one_line(skill.problem)}"
@@ -175,10 +175,10 @@ def _write_key(name: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a JSON string that every reader of YAML takes.
+    """Return a JSON string that every reader of YAML accepts.
 
-    What is not printed is escaped. So are hyphens beyond the second in a row: readers of such files look for the next
-    three, wherever they stand, and a customer's must not end the block.
+    Unprintable characters are escaped. So are hyphens beyond the second in a row: readers of such files look for the
+    next three, wherever they are, and those in a customer's words must not end the block.
     """
     quoted = _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
     return _HYPHENS.sub(lambda found: "--" + "\\u002d" * (len(found[0]) - 2), quoted)

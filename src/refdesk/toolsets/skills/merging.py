@@ -1,4 +1,4 @@
-"""Merges two skills about one problem, on request, and undoes it: cases move, and playbooks are induced anew."""
+"""Merges two skills about one problem on request, and undoes merges: cases move, and playbooks are induced anew."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def merge(learner: Learner, context: Context, skill_id: str, other_id: str
     """Let a skill learn from all cases of another one, which is withdrawn; return its new version.
 
     Raises:
-        InvalidInputError: They are one.
+        InvalidInputError: Both ids are of one skill.
         NotFoundError: One of them is not there.
-        ConflictError: One of them was changed meanwhile; nothing is.
+        ConflictError: One of them was changed meanwhile; nothing is merged.
     """
     queries = get_queries(context)
     if skill_id == other_id:
@@ -55,12 +55,12 @@ async def merge(learner: Learner, context: Context, skill_id: str, other_id: str
 
 
 async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Skill, Skill]:
-    """Undo that a skill was merged into another one; return both, the one that comes back first.
+    """Undo the merge of a skill into another one; return both, the one that comes back first.
 
     Raises:
-        InvalidInputError: It was not merged, or that skill was merged itself since: undo that first.
-        NotFoundError: One of them is not there any more.
-        ConflictError: One of them was changed meanwhile; nothing is.
+        InvalidInputError: It was not merged.
+        NotFoundError: The other skill is not there any more, or was itself merged since: undo that first.
+        ConflictError: One of them was changed meanwhile; nothing is undone.
     """
     queries = get_queries(context)
     [document] = await queries.store.get_documents(records.get_collection(queries.org), [skill_id])
@@ -91,7 +91,7 @@ async def unmerge(learner: Learner, context: Context, skill_id: str) -> tuple[Sk
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What becomes of the skill that stays; `expected` is the version of the other one."""
+    """The update of the skill that stays; `expected` is the version that the other one must still have."""
 
     queries: SkillQueries
     skill: Skill
@@ -117,7 +117,7 @@ async def _require_version(transaction: Transaction, other: Document, expected: 
 
 
 async def get(queries: SkillQueries, skill_id: str) -> Skill:
-    """Return a skill; raises a `NotFoundError` that says what became of it where there is none."""
+    """Return a skill; raise a `NotFoundError` that says what became of it if it is not there."""
     skill = await queries.get_skill(skill_id)
     if skill is None:
         raise await missing.explain(queries.store, queries.org, skill_id)
@@ -125,7 +125,7 @@ async def get(queries: SkillQueries, skill_id: str) -> Skill:
 
 
 async def read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
-    """Return the records of a skill's cases, oldest first; of one without, what it says as a case."""
+    """Return the records of a skill's cases, oldest first; for a skill without any, what it says, as one case."""
     kind = cases.get_kind(skill.skill_id)
     found = await queries.store.list_metadata(kind, org=queries.org, limit=MOST_CASES)
     if not found and skill.playbook.steps:
@@ -139,17 +139,17 @@ def _get_age(record: Metadata) -> tuple[str, str]:
 
 
 async def induce(learner: Learner, context: Context, skill: Skill, kept: Sequence[Metadata], said: str) -> SkillUpdate:
-    """Return what makes a skill that of the cases kept; `said` comes first of the changes."""
+    """Return the update that bases a skill on the cases kept; `said` comes first among its changes."""
     found: list[Case] = [cases.to_case(record) for record in kept][-cases.MAX_CASES :]
     draft = await learner.induce(context, found, skill) if found else skill.draft
     told = (*changes.describe(skill.draft, draft), *draft.remarks)
     update = await learner.make_update(context, skill, draft, told)
-    # What is said of the merge has ids in it, which masking would take for numbers of a customer's.
+    # What is said of the merge contains ids, which masking would mistake for a customer's numbers.
     return replace(update, changes=(said, *update.changes), silent=openings.count_silent(found))
 
 
 def _move(record: Metadata, skill_id: str, other_id: str) -> Metadata:
-    """Return a case's record as one of another skill, with all that it says of where it comes from."""
+    """Return a case's record moved to the skill `skill_id`; it notes that it came from `other_id`."""
     value: dict[str, JsonValue] = {**record.value, "skill_id": skill_id, MERGED_FROM: other_id}
     name = f"{other_id}/{cases.EARLIER}" if record.key.name == cases.EARLIER else record.key.name
     return Metadata(MetadataKey(record.key.org, cases.get_kind(skill_id), name), value)

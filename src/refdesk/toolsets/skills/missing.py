@@ -1,4 +1,4 @@
-"""Says of a skill that is not there why, as far as the caller may know."""
+"""Says why a skill is not there, as far as the caller may know."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMING = Naming(lambda org: Collection(org, TOOLSET_NAME), "skills:read")
 
 
 async def explain(reader: Reader, org: str, skill_id: str) -> NotFoundError:
-    """Return the error of an id that is no skill's, with the one that it was merged into."""
+    """Return the error for an id that no skill has; if that skill was merged into another one, it names that one."""
     from refdesk.toolsets.skills import records  # not at the start
 
     [document] = await reader.get_documents(records.get_collection(org), [skill_id])

@@ -23,13 +23,13 @@ MAX_NOTE = 20_000
 MAX_METADATA = 16_384
 MAX_TOP_K = 50
 MAX_OUTLINE = 200
-"""Characters of what a playbook is for."""
+"""Most characters of what a playbook is for, where that stands for the playbook."""
 
 Outcome: TypeAlias = Literal["resolved", "likely_resolved", "likely_failed", "failed"]
 
 
 Result: TypeAlias = Literal["added", "unchanged", "changed", "kept", "broken"]
-"""What became of a folder; `kept` is what is here, because it says otherwise."""
+"""What became of a folder; `kept` means that the skill here differs and stays as it is."""
 
 
 def _limit_metadata(value: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def to_skill_document(skill: Skill) -> SkillDocument:
 
 
 def to_match(skill: Skill, score: float, how: Match | None = None, *, is_whole: bool = True) -> SkillMatch:
-    """Return a skill as a search result, with its playbook or with what that is for."""
+    """Return a skill as a search result, with its playbook or only with what that is for."""
     return SkillMatch(
         skill_id=skill.skill_id,
         title=skill.title,

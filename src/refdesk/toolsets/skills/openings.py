@@ -1,4 +1,4 @@
-"""What customers begin with: whether it says anything that a skill can be found by."""
+"""How customers begin, and whether that says anything by which a skill can be found."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Case
 
 MOST_WORDS = 12
-"""Of an opening that may say nothing; a longer one is not looked at."""
+"""Most words of an opening that may say nothing; a longer one always counts as saying something."""
 
 LOW_SCORE = 0.1
-"""Of the best answer to a question that says nothing: any threshold refuses it."""
+"""Score of the best answer to a question that says nothing: any threshold refuses it."""
 
 _CIVIL_WORDS = """
     hello hi hey hallo hullo helo hiya howdy yo greetings welcome good morning afternoon evening day night today there
@@ -34,7 +34,7 @@ def _get_civil() -> frozenset[str]:
 
 
 def says_nothing(text: str) -> bool:
-    """Return whether a text is a greeting, a name or a bare call for help: nothing says yet what it is about."""
+    """Return whether a text is only a greeting, a name or a bare call for help: nothing says yet what it is about."""
     if len(text.split()) > MOST_WORDS:
         return False
     from refdesk.kit import personal_names
@@ -44,9 +44,9 @@ def says_nothing(text: str) -> bool:
 
 
 def leave_pleasantries(question: str) -> str:
-    """Return a question as openings are kept, without greetings and names; as it is where nothing else is left.
+    """Return a question without greetings and names, as openings are kept; unchanged if nothing else is left.
 
-    Else "I need a ride. My name is John" is near to every John.
+    Otherwise "I need a ride. My name is John" would be near every John.
     """
     from refdesk.kit import personal_names, sentences
 

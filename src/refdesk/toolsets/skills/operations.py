@@ -1,6 +1,6 @@
 """The skills toolset's operations: search, create, update, report an outcome.
 
-What only a call needs is imported by it, and not at the start.
+What only some calls need is imported by them, not when the server starts.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ READ_SCOPE = "skills:read"
 WRITE_SCOPE = "skills:write"
 
 UNCOUNTED = frozenset({"watch", "console"})
-"""The transports of those who read a skill and do not follow it: the server itself, and people who look."""
+"""The transports of those who read a skill without following it: the server itself, and people who look."""
 
 MOST_OFFERED = 5
-"""Skills to choose from."""
+"""Most skills that are offered to choose from."""
 
 QUERY_CHARACTERS = 1000
-"""Of a conversation, to find what it is about: how it begins."""
+"""How many characters of a conversation's beginning are searched for, to find what it is about."""
 
 
 async def search_skills(context: Context, asked: SearchInput, random: Random | None = None) -> SearchOutput:
@@ -92,7 +92,7 @@ async def search_skills(context: Context, asked: SearchInput, random: Random | N
 
 
 def tell_status(status: SemanticStatus, found: Sequence[FoundSkill]) -> SemanticStatus:
-    """Return whether vectors took part in what was found: none did where no skill has one yet."""
+    """Return whether vectors took part in what was found: none did if no skill has one yet."""
     has_none = found and all(match["cosine"] is None for match in found)
     return "missing" if status == "used" and has_none else status
 
@@ -109,7 +109,7 @@ def _judge(found: Sequence[FoundSkill], query: str, scale: CosineScale | None) -
 
 
 async def get_skill(context: Context, asked: GetInput) -> SkillDocument:
-    """Read one skill whole, which counts as use, unless the server itself or a person looks at it."""
+    """Read one skill whole; this counts as a use, unless the server itself or a person looks at it."""
     from refdesk.kit.cautions import get_cautions
     from refdesk.toolsets.skills.queries import get_queries
 
@@ -127,13 +127,13 @@ async def _count_use(queries: SkillQueries, skill: Skill) -> Skill | None:
     try:
         return await queries.count_use(skill.skill_id)
     except StoreError as error:
-        # An answer is worth more than its counting.
+        # Answering matters more than counting.
         logger.warning("use not counted", extra={"reason": error.message})
         return skill
 
 
 async def _offer_skills(context: Context, asked: UpdateInput, error: NotFoundError) -> NotFoundError:
-    """Return the error with the skills that the id or the conversation may be about, for somebody to choose one."""
+    """Return the error with the skills that the id or the conversation may be about, for somebody to choose from."""
     if READ_SCOPE not in context.principal.scopes:
         return error
     from refdesk.kit import masking
@@ -170,7 +170,7 @@ async def report_outcome(context: Context, report: OutcomeInput) -> OutcomeOutpu
 
 
 async def withdraw_outcome(context: Context, asked: WithdrawOutcomeInput) -> OutcomeOutput:
-    """Take a report of one's own back."""
+    """Take back a report of the caller's own."""
     from refdesk.toolsets.skills import reports
     from refdesk.toolsets.skills.queries import get_queries
 
@@ -198,7 +198,7 @@ async def _act_once(
     write: Callable[[Result], BaseModel],
     act: Callable[[Once[Result]], Awaitable[Result]],
 ) -> JsonObject:
-    """Return the answer to a call that may be a repetition; `write` makes it of what was done."""
+    """Return the answer to a call that may be a repetition; `write` makes the answer from what was done."""
     base, principal = context.knowledge_base, context.principal
     token = Token(principal.org, principal.agent, operation, client_token, payload) if client_token else None
 
@@ -213,7 +213,7 @@ LEARN_SECONDS = 120.0
 """How long learning may take at least: a hosted model reads the whole conversation and writes a playbook."""
 
 MOST_BYTES = 2 * 1024 * 1024
-"""Of a request to learn: the longest conversation, with room for the escapes of JSON."""
+"""Most bytes of a request to learn: the longest conversation, with room for the escapes of JSON."""
 
 _INVALID = "An argument is missing, malformed, blank or out of range."
 _UNKNOWN = "No skill has this id, as far as the caller may know."
@@ -263,7 +263,7 @@ def _keep(asked: CreateInput | UpdateInput) -> dict[str, JsonValue]:
 
 
 def _identify(asked: CreateInput | UpdateInput) -> JsonObject:
-    """Return what makes two calls with the same token the same call; nothing where there is none."""
+    """Return what must be equal for two calls with the same token to be the same call; empty without a token."""
     return _keep(asked) if asked.client_token is not None else {}
 
 
@@ -282,7 +282,7 @@ def _to_updated(skill: Skill) -> UpdateOutput:
 
 
 def _write_line(turn: Turn) -> str:
-    """Return a turn as a line of a transcript, as it is read again."""
+    """Return a turn as a line of a transcript, in the form that is read back."""
     return f"{turn.speaker.capitalize()}: {turn.call} {turn.text}".replace(":  ", ": ")
 
 

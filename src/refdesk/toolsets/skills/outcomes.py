@@ -1,8 +1,8 @@
-"""What reported outcomes say of a skill: how well the steps that were followed work, and which version works best.
+"""What reported outcomes say about a skill: how well the steps that were followed work, and which version works best.
 
-Reports are counted for the steps that were followed, not for a version number: a version with the same steps goes on
-with the reports of the one before, one whose steps differ begins anew. What is known of a rate of success is a Beta
-posterior over a uniform prior; its bounds are those of the normal approximation.
+Reports are counted for the steps that were followed, not for a version number: a version with the same steps inherits
+the reports of the one before, and one with different steps starts without any. What is known about a success rate is
+its Beta posterior from a uniform prior; the bounds used are those of the normal approximation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Version(Protocol):
-    """What of a version of a skill is compared."""
+    """The part of a skill's version that comparisons need."""
 
     @property
     def version(self) -> int:
@@ -36,47 +36,47 @@ class Version(Protocol):
 
 
 BOUND = 1.28
-"""Standard deviations from the mean to a bound: nine of ten rates are on its other side."""
+"""Standard deviations from the mean to a bound: with a probability of 0.9 the rate is on the mean's side of it."""
 
 FITS = 0.7
-"""Share of the best relevance from which on a skill fits as well: outcomes change the order among those only."""
+"""Share of the best relevance from which a skill fits about as well: outcomes change the order only among those."""
 
 WEIGHT, MOST = 1.2, 0.2
-"""How far a score moves with how surely a skill works better or worse than every other time, and how far at most."""
+"""How much a score moves by the surplus of a skill's steps (see `get_surplus`), and the most surplus that counts."""
 
 SURE = 0.95
-"""Probability from which on one version is held to work worse than another."""
+"""Probability from which one version is held to work worse than another."""
 
 RETURNED, RESTORED = "Went back to the steps of version", "The steps of version"
-"""How the changes begin of a version that reports made, or that withdrawing them made."""
+"""How the changes of a version begin that was made by reports, or by withdrawing them."""
 
 LEAST_REPORTS = 5
-"""Of steps, before they are compared with others."""
+"""Fewest reports on steps before they are compared with others."""
 
 SHARES = {"resolved": (1.0, 0.0), "likely_resolved": (0.5, 0.0), "likely_failed": (0.0, 0.5), "failed": (0.0, 1.0)}
-"""What each outcome counts as: success, failure."""
+"""What each outcome counts as: its shares of a success and of a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Reports of the same steps: successes and failures, half of one where it was only likely."""
+    """Reports on the same steps: successes and failures, where one that was only likely counts half."""
 
     good: float = 0.0
     bad: float = 0.0
 
     @property
     def count(self) -> float:
-        """Of both."""
+        """Successes and failures together."""
         return self.good + self.bad
 
     @property
     def mean(self) -> float:
-        """Of the posterior."""
+        """The mean of the posterior."""
         return (1.0 + self.good) / (2.0 + self.count)
 
     @property
     def variance(self) -> float:
-        """Of the posterior."""
+        """The variance of the posterior."""
         return self.mean * (1.0 - self.mean) / (3.0 + self.count)
 
     def add(self, outcome: str) -> Tally:
@@ -93,17 +93,17 @@ class Tally:
 UNKNOWN = Tally()
 
 MOST_WEEKS = 200
-"""Weeks with reports of a version that are kept, the newest."""
+"""Most weekly tallies that are kept of a skill, one for each week and version: the newest."""
 
 
 def name_week(instant: datetime, version: int) -> str:
-    """Return the key of a week's reports of a version: the week's Monday (UTC) and the version; they sort by time."""
+    """Return the key of a week's reports on a version: the week's Monday (UTC) and the version; keys sort by time."""
     day = instant.astimezone(UTC).date()
     return f"{day - timedelta(days=day.weekday())}/{version:06}"
 
 
 def change_week(weeks: Mapping[str, Tally], week: str, tally: Tally) -> dict[str, Tally]:
-    """Return the weeks with another tally of one; a week without reports, and what is too old, is left out."""
+    """Return the weeks with a new tally for one of them; weeks without reports and those too old are left out."""
     changed = {**weeks, week: tally}
     if week in weeks and tally.count:
         return changed
@@ -112,34 +112,35 @@ def change_week(weeks: Mapping[str, Tally], week: str, tally: Tally) -> dict[str
 
 
 def identify(playbook: Playbook) -> str:
-    """Return what is the same for playbooks with the same steps to do in the same order, however a model words them."""
+    """Return a digest that is equal for playbooks with the same steps in the same order, however a model words them."""
     said = "\n".join(step.induced or step.do for step in playbook.steps)
     return hashlib.blake2b(said.encode(), digest_size=6).hexdigest()
 
 
 def get_surplus(tally: Tally) -> float:
-    """Return by how much steps surely work more, or less, often than every other time; 0.0 without reports.
+    """Return by how much the success rate of steps is surely above or, if negative, below one half.
 
-    It is what the lower bound of the posterior has above one half, or what the upper bound lacks of it.
+    It is the distance of the posterior's lower bound above one half, or of its upper bound below; 0.0 if one half is
+    between them, as without reports.
     """
     margin = BOUND * sqrt(tally.variance)
     return max(0.0, tally.mean - margin - 0.5) + min(0.0, tally.mean + margin - 0.5)
 
 
 def weigh(relevance: float, tally: Tally, random: Random | None = None) -> float:
-    """Return by what a skill is ranked: its relevance, moved by how surely its steps work; without reports, as it is.
+    """Return the score that a skill is ranked by: its relevance, moved by how surely its steps work.
 
     Args:
         relevance: In [0, 1].
-        tally: Of its present steps.
-        random: Draws a rate from the posterior instead of its bounds, so that what is little known gets tried.
+        tally: That of its present steps; without reports the relevance is returned as it is, unless `random` is given.
+        random: Draws the rate from the posterior in place of its bounds, so that skills with few reports get tried.
     """
     drawn = random.betavariate(1.0 + tally.good, 1.0 + tally.bad) - 0.5 if random is not None else get_surplus(tally)
     return relevance * (1.0 + WEIGHT * min(MOST, max(-MOST, drawn)))
 
 
 def is_worse(tally: Tally, other: Tally) -> bool:
-    """Return whether steps surely work worse than others; false while either has too few reports."""
+    """Return whether steps surely work worse than others; false while either of them has too few reports."""
     if min(tally.count, other.count) < LEAST_REPORTS:
         return False
     distance = (other.mean - tally.mean) / sqrt(tally.variance + other.variance)

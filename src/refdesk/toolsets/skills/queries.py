@@ -50,7 +50,7 @@ _GENERATION_NAME = "vectors"
 
 
 class FoundSkill(TypedDict):
-    """One skill found, with its score in [0, 1], and its cosine where vectors took part."""
+    """A skill found, with its score in [0, 1], and its cosine if vectors took part."""
 
     skill: Skill
     score: float
@@ -63,8 +63,8 @@ class Creation:
 
     Attributes:
         skill: The new one, or the one that was there already.
-        similarity: Of the one that was there; `None` when the skill is new.
-        is_known_source: The very same conversation had been learned before.
+        similarity: That of the one that was there already; `None` if the skill is new.
+        is_known_source: Whether the very same conversation had been learned before.
     """
 
     skill: Skill
@@ -77,9 +77,9 @@ class SkillQueries:
     """The skills of one org.
 
     Attributes:
-        model: Whose vectors are passed in; `None` where there are none: then search is keyword search only.
+        model: The one whose vectors are passed in; without one, search is keyword search only.
         quota: How many skills may be created.
-        random: Draws how well skills work, so that what is little known gets tried; `None` ranks by what is sure.
+        random: Draws how well skills work, so that those with few reports get tried; `None` ranks by what is sure.
     """
 
     store: Store
@@ -101,17 +101,18 @@ class SkillQueries:
     ) -> list[FoundSkill]:
         """Return at most `top_k` skills with at least `min_score`, best first, ties newest first, then by id.
 
-        Words and vector are fused by `fusion.absolute`. Among skills that fit about as well, what was reported of their
-        steps moves the score, by a quarter at most; `min_score` is about relevance alone. A question that says nothing,
-        such as a greeting, finds what is asked most often after one, with scores of 0.1 at most.
+        Words and vector are fused by `fusion.absolute`. Among skills that fit about equally well, the reports on their
+        steps move the score, by a quarter at most; `min_score` applies to relevance alone. A question that says
+        nothing, such as a greeting, finds the skills whose customers most often began like that, with scores of at
+        most 0.1.
 
         Args:
-            query_embedding: The question's vector, of `model`; empty where there is none.
+            query_embedding: The question's vector by `model`; empty if there is none.
             query_text: The question's words; nothing in them is syntax.
             top_k: How many at most.
             min_score: In [0, 1].
-            where: A condition on the skills, applied while candidates are made.
-            trust: How much the vector counts, see `VectorQuery`.
+            where: A condition on the skills, applied while candidates are collected.
+            trust: How much the vector counts; see `VectorQuery`.
         """
         text, vector = parse_query(query_text), self._to_query(query_embedding)
         if vector is None and not text.terms:
@@ -124,12 +125,12 @@ class SkillQueries:
         scores = fusion.absolute(found.candidates, text, weight, trust)
         ranked = [pair for pair in zip(found.candidates, scores, strict=True) if pair[1] > 0.0]
         ranked.sort(key=lambda pair: -pair[1])
-        # Those that are not on the page and do not fit as well cannot reach it, so their records need not be read.
+        # Skills below the page that fit less well than the best cannot move onto it: their records are not read.
         last = min(ranked[top_k - 1][1], outcomes.FITS * ranked[0][1]) if len(ranked) >= top_k else 0.0
         return await self._read_matches([pair for pair in ranked if pair[1] >= max(last, min_score)], top_k)
 
     async def create_skill(self, skill: Skill) -> Skill:
-        """Keep a new skill, whatever else there is, and return it.
+        """Store a new skill, however similar to others, and return it.
 
         Raises:
             ConflictError: There is one with its id.
@@ -140,7 +141,7 @@ class SkillQueries:
         return skill
 
     async def get_skill(self, skill_id: str) -> Skill | None:
-        """Return the skill, or `None` where this org has none of that id."""
+        """Return the skill, or `None` if this org has none with that id."""
         return await self.read_skill(self.store, skill_id)
 
     async def update_skill(
@@ -151,22 +152,22 @@ class SkillQueries:
         agent: str = "",
         once: Once[Skill] | None = None,
     ) -> Skill:
-        """Change what `updates` says and count the version up by one; the version before is kept.
+        """Apply `updates` and increment the version; the version before is kept.
 
         Args:
-            skill_id: Which.
+            skill_id: Which skill.
             updates: What to change.
-            added: What is kept with it as evidence.
-            agent: Who sent that.
-            once: Tells whether it has been done, and notes that it is.
+            added: Conversations to keep with it as evidence.
+            agent: Who sent those.
+            once: Tells whether this has been done before, and notes that it is done.
 
         Raises:
             ValueError: There is no such skill.
             AnsweredBefore: It is a repetition.
-            ConflictError: It is not the version that was expected any more; nothing is changed.
+            ConflictError: The skill is no longer at the expected version; nothing is changed.
         """
         while True:
-            # Vectors are read outside the transaction, at a known version: they stay unless others are given.
+            # Unless others are given, its vectors stay. They are read outside the transaction, at a known version.
             known = await self._recall(skill_id) if updates.embedding is None else None
             async with self.store.transaction() as transaction:
                 if once is not None:
@@ -187,7 +188,7 @@ class SkillQueries:
         return await self._change(transaction, skill, updates, (), "")
 
     async def insert_within(self, transaction: Transaction, skill: Skill) -> None:
-        """Keep a new skill within a transaction, so that creations at the same time look for the nearest one anew.
+        """Store a new skill within a transaction, and make concurrent creations look for the nearest skill again.
 
         Raises:
             QuotaExceededError: The org or the skill's author may create no more.
@@ -242,16 +243,16 @@ class SkillQueries:
         return (skill, round(min(1.0, found.candidates[0].cosine), 6)) if skill is not None else None
 
     async def create_if_new(self, skill: Skill, added: Sequence[Case], once: Once[Creation] | None = None) -> Creation:
-        """Keep a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
+        """Store a new skill unless the same conversation, or a skill nearer than the threshold, is there already.
 
-        Check and insert are one step, across processes: the check is made outside the transaction at a known count of
-        creations, and is valid inside it only while that count is unchanged; else it is repeated. Updates do not count:
-        they would keep a creation from ever coming to its end.
+        Check and insert are atomic across processes: the check is made outside the transaction at a known count of
+        creations, and is valid inside it only if that count is unchanged; otherwise it is repeated. Updates do not
+        change the count: they could keep a creation from ever finishing.
 
         Args:
-            skill: With its vector, where there is a model.
-            added: The conversations; the skill that there is then keeps them as evidence, whichever it is.
-            once: Tells whether it has been done, and notes that it is.
+            skill: With its vector, if there is a model.
+            added: The conversations; the new skill, or the one that was there already, keeps them as evidence.
+            once: Tells whether this has been done before, and notes that it is done.
 
         Raises:
             AnsweredBefore: It is a repetition.
@@ -278,7 +279,7 @@ class SkillQueries:
         nearest: tuple[Skill, float] | None,
         generation: int,
     ) -> Creation | None:
-        """Return what became of a new skill; `None` where others were created since the nearest one was looked for."""
+        """Return what became of a new skill; `None` if others were created since the nearest one was looked up."""
         known = await self.find_by_source(added[0].id, transaction) if len(added) == 1 else None
         if known is not None:
             return Creation(known, 1.0, is_known_source=True)
@@ -292,21 +293,21 @@ class SkillQueries:
         return Creation(skill)
 
     async def require_room(self, author: str) -> None:
-        """Return when there is room for one more skill of this author.
+        """Return if there is room for one more skill by this author.
 
         Raises:
-            QuotaExceededError: There is not.
+            QuotaExceededError: There is none.
         """
         await quotas.require_room(self.store, self.quota, self.org, author)
 
     async def find_by_source(self, source: str, reader: Reader | None = None) -> Skill | None:
-        """Return the skill that the conversation of this digest was learned into, or `None`."""
+        """Return the skill that was learned from the conversation with this digest, or `None`."""
         reader = reader or self.store
         record = await reader.get_metadata(MetadataKey(self.org, SOURCE, source))
         return await self.read_skill(reader, str(record.value["skill_id"])) if record is not None else None
 
     async def get_history(self, skill_id: str, reader: Reader | None = None) -> list[Skill]:
-        """Return every version of a skill, the present one last; empty where there is none."""
+        """Return every version of a skill, the present one last; empty if there is no such skill."""
         reader = reader or self.store
         revisions = await reader.get_revisions(self._collection, skill_id)
         [counters] = await self._read_counters(reader, [skill_id])
@@ -326,17 +327,17 @@ class SkillQueries:
         return await self.get_skill(found.candidates[0].id) if found.candidates else None
 
     async def get_skills(self, skill_ids: Sequence[str]) -> list[Skill]:
-        """Return the skills of these ids, in their order; what there is not is left out."""
+        """Return the skills of these ids, in their order; ids that no skill has are left out."""
         documents = await self.store.get_documents(self._collection, skill_ids)
         there = [each for each in documents if each is not None and each.state is not State.WITHDRAWN]
         return await self._complete(self.store, there)
 
     async def list_ids(self, after: str = "") -> list[str]:
-        """Return the ids of all skills of the org above one, in order."""
+        """Return the ids of all skills of the org that come after the given one, in order."""
         return sorted(id for id in await self.store.get_digests(self._collection) if id > after)
 
     async def add_imported(self, skill: Skill, record: Metadata) -> bool:
-        """Keep a skill from elsewhere with the record of it, and return whether neither was there already.
+        """Store a skill from elsewhere with the record of its import; return false, and do nothing, if one is there.
 
         Raises:
             QuotaExceededError: The org or the skill's author may create no more.
@@ -350,12 +351,12 @@ class SkillQueries:
         return True
 
     async def keep(self, record: Metadata) -> None:
-        """Keep a record."""
+        """Store a record."""
         async with self.store.transaction() as transaction:
             await transaction.put_metadata([record])
 
     async def count_use(self, skill_id: str) -> Skill | None:
-        """Count that a skill was read whole, to be followed, and return it; a report of that is the same use."""
+        """Count that a skill was read whole, to be followed, and return it; a later report counts as the same use."""
         async with self.store.transaction() as transaction:
             skill = await self.read_skill(transaction, skill_id)
             if skill is None:
@@ -376,7 +377,7 @@ class SkillQueries:
         return VectorQuery(vectors.to_vector(embedding), self.model.name)
 
     async def _find_likely(self, candidates: Sequence[Candidate]) -> list[FoundSkill]:
-        """Return the skills by how many of their customers began without saying what they want."""
+        """Return the skills, scored and ordered by how many customers began without saying what they want."""
         found = await self._read_matches([(candidate, openings.LOW_SCORE) for candidate in candidates], len(candidates))
         most = max((match["skill"].silent for match in found), default=0)
         for match in found:
@@ -384,9 +385,9 @@ class SkillQueries:
         return sorted(found, key=lambda match: -match["score"])
 
     async def _read_matches(self, ranked: Sequence[tuple[Candidate, float]], top_k: int) -> list[FoundSkill]:
-        """Return the best of what was found, by relevance and by what was reported.
+        """Return the best of what was found, by relevance and by reports.
 
-        Of skills that are not among the best, records are read only where something was reported of them.
+        The records of skills that are not among the best are read only if there are reports on them.
         """
         ids = [candidate.id for candidate, _ in ranked]
         counters = dict(zip(ids, await self._read_counters(self.store, ids), strict=True))
@@ -411,7 +412,7 @@ class SkillQueries:
         return {each.id: records.to_skill(each, counters[each.id]) for each in documents if each is not None}
 
     async def read_skill(self, reader: Reader, skill_id: str) -> Skill | None:
-        """Return the skill as a transaction sees it, or `None` where this org has none of that id."""
+        """Return the skill as the reader sees it, or `None` if this org has none with that id."""
         [document] = await reader.get_documents(self._collection, [skill_id])
         if document is None or document.state is State.WITHDRAWN:
             return None
@@ -452,7 +453,7 @@ class SkillQueries:
         return await cases.read_cases(self.store, self.org, skill_id)
 
     async def _put_cases(self, transaction: Transaction, skill_id: str, added: Sequence[Case], agent: str) -> None:
-        """Keep cases of a skill, and that their conversations are known."""
+        """Store cases of a skill, and note that their conversations are known."""
         now = self.clock.now()
         sources = [Metadata(MetadataKey(self.org, SOURCE, case.id), {"skill_id": skill_id}) for case in added]
         kept = [cases.to_record(case, self.org, skill_id, agent, now) for case in added]
@@ -463,7 +464,7 @@ class SkillQueries:
         return [counting.to_counters(record) for record in found]
 
     async def put_counters(self, transaction: Transaction, skill: Skill) -> None:
-        """Write how the skill has done."""
+        """Store how the skill has done."""
         value = counting.to_value(counting.get_counters(skill))
         await transaction.put_metadata([Metadata(MetadataKey(self.org, COUNTERS, skill.skill_id), value)])
 

@@ -22,7 +22,7 @@ NAME, PRODUCT_AREA, ISSUE_TYPE = "name", "product_area", "issue_type"
 
 UPDATED = "updated"
 MERGED_INTO = "merged_into"
-"""Of a withdrawn skill's record: the id of the skill that has its cases."""
+"""Key in the data of a withdrawn skill's document: the id of the skill that its cases moved to."""
 
 MAX_SLUG = 50
 _PLAYBOOK = TypeAdapter(Playbook)
@@ -31,7 +31,7 @@ _NOT_IN_A_SLUG = regex.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What an imported skill says in its own words; what conversations teach later stands beside it.
+    """What an imported skill says in its own words; what conversations teach later is kept beside it.
 
     Attributes:
         description: As its file had it.
@@ -53,21 +53,22 @@ class Skill:
     Attributes:
         name: What it is called where skills are files: stable over its versions, unique in its org.
         version: 1 for the first; each refinement adds one.
-        confidence: In [0, 1]; moved by reported outcomes, not by refinements. It and the two counts are those of now,
-            whichever version this is.
-        tallies: Of reports, by the steps that were followed; likewise those of now.
+        confidence: In [0, 1]; moved by reported outcomes, not by refinements. This and all counts and tallies of use
+            are the current ones, whichever version this is.
+        tallies: Of reports, by the steps that were followed.
         weeks: Of reports, by the week in which they came and the version that was followed; see `outcomes.name_week`.
         rejected: Steps that it went back from, because they worked worse.
-        unreported: How often it was read whole without a report so far; of now, as the counts.
-        reads: How often it was read whole since that is counted; likewise.
+        unreported: How many of the times it was read whole have no report yet.
+        reads: How often it has been read whole since reads have been counted.
         changes: What this version changed.
-        suggested: The steps that its cases suggest, where it keeps others because those worked worse; else empty.
+        suggested: The steps that its cases suggest, if it keeps others because those worked worse; else empty. See
+            `outcomes.identify`.
         made_by: The language model that wrote this version.
-        openings: How customers began, and what they said in all: what it is found by beside its problem.
-        silent: In how many of its cases the customer began without saying what is wanted.
-        instructions: Of one that was imported, not learned; it may have no steps.
-        is_edited: Whether a person wrote its steps: no conversation changes them.
-        embedding: Unit length; empty where it was read from the store, which never returns vectors.
+        openings: How customers began, and what they said in all: what it is found by, besides its problem.
+        silent: In how many of its cases the customer began without saying what they wanted.
+        instructions: Those of a skill that was imported, not learned; such a skill may have no steps.
+        is_edited: Whether a person wrote its steps; conversations do not change those.
+        embedding: Unit length; empty if the skill was read from the store, whose documents come without vectors.
         opening_embeddings: One for each opening; empty likewise.
     """
 
@@ -110,12 +111,12 @@ class Skill:
 
     @property
     def body(self) -> str:
-        """What is searched and embedded beside the title."""
+        """The text that is searched and embedded along with the title."""
         return write_body(self.problem, self.conditions, self.keywords, self.openings)
 
     @property
     def resolution(self) -> str:
-        """The playbook as Markdown, under the current state of the skill."""
+        """The playbook as Markdown, below a status line with the current state of the skill."""
         standing = rendering.Standing(
             self.version,
             self.confidence,
@@ -145,12 +146,12 @@ class Skill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillUpdate:
-    """What to change of a skill; `None` leaves it as it is.
+    """What to change in a skill; `None` leaves a field as it is.
 
     Attributes:
-        expected_version: The version this was made from; with another one stored, nothing is changed.
+        expected_version: The version this was made from; if another one is stored, nothing is changed.
         changes: What changed, kept with the new version.
-        suggested: As of a skill, of the new version.
+        suggested: As in `Skill`, for the new version.
     """
 
     title: str | None = None
@@ -181,8 +182,8 @@ class Counters:
         tallies: Of reports, by the steps that were followed; see `outcomes.identify`.
         weeks: Of reports, by week and version; see `outcomes.name_week`.
         rejected: Steps that it went back from.
-        unreported: How often it was read whole without a report so far.
-        reads: How often it was read whole since that is counted.
+        unreported: How many of the times it was read whole have no report yet.
+        reads: How often it has been read whole since reads have been counted.
     """
 
     confidence: float = FIRST_CONFIDENCE
@@ -201,7 +202,7 @@ def get_collection(org: str) -> Collection:
 
 
 def make_skill(draft: SkillDraft, metadata: JsonObject, *, id: str, author: str, model: str, now: datetime) -> Skill:
-    """Return a new skill of a draft; what the caller's metadata says of area and type wins over the draft."""
+    """Return a new skill made from a draft; product area and issue type in the metadata win over the draft's."""
     return Skill(
         skill_id=id,
         title=draft.title,
@@ -235,7 +236,7 @@ def make_name(title: str, id: str) -> str:
 
 
 def write_body(problem: str, conditions: Sequence[str], keywords: Sequence[str], openings: Sequence[str] = ()) -> str:
-    """Return what is searched and embedded beside the title: people search by problem.
+    """Return what is searched and embedded along with the title: people search by problem.
 
     The openings come last, each on a line of its own, after a blank line.
     """

@@ -14,12 +14,12 @@ MAX_SELDOM = 8
 FEW_CASES = 10
 IMPORTED = "## As imported"
 MAX_NOTES = 10
-"""Of what was said of a skill, the newest that are shown."""
+"""Most notes, which is what people said about a skill, that are shown: the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of a skill at the time of reading. It is not part of the stored text, where it would grow stale."""
+    """The state of a skill at the time of reading. It is not part of the stored text, where it would go stale."""
 
     version: int
     confidence: float
@@ -31,12 +31,12 @@ class Standing:
 
 
 def render_resolution(title: str, playbook: Playbook, standing: Standing, instructions: str = "") -> str:
-    """Return a skill's resolution: a heading, a status line, and the playbook; of an imported one its own words."""
+    """Return a skill's resolution: a heading, a status line, and the playbook or, if imported, its own words."""
     return f"# {one_line(title)}\n\n{_render_standing(standing)}\n\n{render_whole(playbook, instructions)}"
 
 
 def render_whole(playbook: Playbook, instructions: str) -> str:
-    """Return the playbook, or of an imported skill its own words, below what conversations taught since."""
+    """Return the playbook; for an imported skill its own words, below what conversations have taught since."""
     if not instructions:
         return render_playbook(playbook)
     if not playbook.steps:
@@ -59,7 +59,7 @@ def render_playbook(playbook: Playbook) -> str:
 
 
 def list_derived(playbook: Playbook) -> list[str]:
-    """Return the edge cases that are shown beside the playbook's own: what was done seldom, and what people said."""
+    """Return the edge cases shown after the playbook's own: what was seldom done, and what people said."""
     return [*_render_seldom(playbook), *_render_notes(playbook)]
 
 
@@ -97,7 +97,7 @@ def _render_support(step: Step, cases: int) -> str:
 
 
 def _render_seldom(playbook: Playbook) -> list[str]:
-    """Return what one or two of few cases did; of many cases it is noise, which whoever reads the evidence finds."""
+    """Return what was done in one or two of few cases; with many cases that is noise, left to the evidence."""
     shown = playbook.seldom[: MAX_SELDOM if len(playbook.cases) < FEW_CASES else 0]
     return [f"Seldom{_render_support(step, len(playbook.cases))}: {step.do}" for step in shown]
 

@@ -1,7 +1,7 @@
-"""What reports make of a skill, as a fold over them in their order: a report adds to it, withdrawing one repeats it.
+"""What reports make of a skill, as a fold over them in order: a new report extends it, withdrawing one repeats it.
 
-A confidence is kept in [0, 1] with each report, so what one report did depends on those before it and cannot be taken
-off the end. The same holds for which read a report is of, and for going back to the steps of an earlier version.
+Each report moves the confidence within [0, 1], so its effect depends on the reports before it and cannot simply be
+subtracted at the end. The same holds for which read a report belongs to, and for going back to earlier steps.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Entry:
     """A report in the order of a skill's reports, or a confidence that was set between them.
 
     Attributes:
-        id: The report's; empty where a confidence was set.
-        outcome: Likewise.
-        present: The version that was the present one.
-        version: The one that was followed.
-        steps: Those that it has, see `outcomes.identify`.
-        week: Of the report, with the version; see `outcomes.name_week`.
-        reads: How often the skill had been read whole, since that is counted.
+        id: The report's; empty if a confidence was set.
+        outcome: The report's; empty likewise.
+        present: The version that was the present one at the time.
+        version: The version that was followed.
+        steps: The steps of that version; see `outcomes.identify`.
+        week: The week of the report, with the version; see `outcomes.name_week`.
+        reads: How often the skill had been read whole by then, since reads have been counted.
         confidence: What it was set to.
-        stands: Whether it was not withdrawn.
+        stands: Whether the report has not been withdrawn.
     """
 
     id: str
@@ -54,9 +54,9 @@ class State:
     """Where a skill is after some of its versions and reports.
 
     Attributes:
-        version: The last one that is considered.
-        steps: Those that it has.
-        other: The last different ones before: what `steps` are compared with; empty where there were none.
+        version: The last version that is considered.
+        steps: The skill's steps then.
+        other: The last different steps before: what `steps` are compared with; empty if there were none.
     """
 
     counters: Counters
@@ -73,12 +73,12 @@ def begin(counters: Counters, versions: Sequence[Skill]) -> State:
 
 
 def advance(state: State, versions: Sequence[Skill], until: int) -> State:
-    """Return the state after later versions up to one; those that reports made are left out, for reports make them.
+    """Return the state after later versions up to a given one, without those made by reports, which `add` redoes.
 
     Args:
-        state: Before them.
+        state: The state before them.
         versions: Oldest first, from `state.version` on.
-        until: The last one.
+        until: The last one to consider.
     """
     if until <= state.version:
         return state
@@ -88,8 +88,8 @@ def advance(state: State, versions: Sequence[Skill], until: int) -> State:
         steps = outcomes.identify(each.playbook)
         kind = version_kinds.find_kind(each)
         if kind == "refined" and each.changes and not each.is_edited:
-            # Induced, which says at least that there is nothing new. What the cases suggest does not depend on
-            # reports; whether that had been rejected before does.
+            # An induced version, whose changes say at least that there is nothing new. What the cases suggest does not
+            # depend on reports; whether it had been rejected before does.
             steps = each.suggested or steps
             is_kept = steps in state.counters.rejected
         else:
@@ -100,7 +100,7 @@ def advance(state: State, versions: Sequence[Skill], until: int) -> State:
 
 
 def add(state: State, entry: Entry) -> State:
-    """Return the state after one more report: with other steps where the present ones surely work worse."""
+    """Return the state after one more report; it goes back to the other steps if the present ones surely work worse."""
     counters = read(state.counters, entry.reads)
     if not entry.outcome:
         return replace(state, counters=replace(counters, confidence=entry.confidence))
@@ -122,7 +122,7 @@ def add(state: State, entry: Entry) -> State:
 
 
 def replay(state: State, entries: Iterable[Entry], versions: Sequence[Skill]) -> State:
-    """Return the state after the reports that were not withdrawn, and after all versions; see `advance`."""
+    """Return the state after the reports that stand and after all versions; see `advance`."""
     for entry in entries:
         if entry.stands:
             state = add(advance(state, versions, entry.present), entry)
@@ -130,7 +130,7 @@ def replay(state: State, entries: Iterable[Entry], versions: Sequence[Skill]) ->
 
 
 def read(counters: Counters, reads: int) -> Counters:
-    """Return the counters once a skill was read whole so often."""
+    """Return the counters once a skill has been read whole `reads` times."""
     new = reads - counters.reads
     if not new:
         return counters
@@ -140,7 +140,7 @@ def read(counters: Counters, reads: int) -> Counters:
 
 
 def keep_in_bounds(confidence: float) -> float:
-    """Return a confidence in [0, 1], without what adding decimal fractions leaves behind."""
+    """Return a confidence limited to [0, 1], without the rounding errors of adding decimal fractions."""
     return round(min(1.0, max(0.0, confidence)), 6)
 
 

@@ -1,6 +1,6 @@
-"""Reports of how following a skill went: each moves its confidence and its tallies, and can be withdrawn.
+"""Reports of how following a skill went: each moves the skill's confidence and tallies, and can be withdrawn.
 
-A withdrawn report leaves the skill as it would be had it never been made: what stands is replayed in its order.
+Withdrawing a report leaves the skill as if it had never been made: the reports that stand are replayed in order.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Report:
     """What is reported.
 
     Attributes:
-        version: The one that was followed; `None` is the present one.
-        evidence: What shows it, masked.
+        version: The one that was followed; `None` means the present one.
+        evidence: What shows the outcome, masked.
     """
 
     id: str
@@ -46,11 +46,11 @@ class Report:
 
 
 async def record(queries: SkillQueries, skill_id: str, report: Report, once: Once[Skill] | None = None) -> Skill:
-    """Move a skill's confidence by a report, kept in [0, 1], and keep the report; it counts as use.
+    """Store a report and move the skill's confidence by it, within [0, 1]; it counts as a use unless a read did.
 
     Raises:
         NotFoundError: There is no such skill.
-        InvalidInputError: The report is of a version that there is not yet.
+        InvalidInputError: The report is on a version that does not exist yet.
         AnsweredBefore: It is a repetition.
     """
     async with queries.store.transaction() as transaction:
@@ -63,7 +63,7 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
                 f"There is no version {version} yet; the skill is at {skill.version}: leave version out."
             )
         head = await ledger.read_head(transaction, queries.org, skill_id)
-        # Versions before are read only where they matter: for a report of one of them, or to see which came since.
+        # Earlier versions are read only if they matter: for a report on one of them, or to see which came since.
         matter = version < skill.version or (head.version != skill.version if head is not None else skill.version > 1)
         versions = await queries.get_history(skill_id, transaction) if matter else [skill]
         counters, now = counting.get_counters(skill), queries.clock.now()
@@ -84,7 +84,7 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
 
 
 async def withdraw(queries: SkillQueries, skill_id: str, report_id: str, agent: str) -> Skill:
-    """Withdraw a report of one's own and return the skill without it; doing it again changes nothing.
+    """Withdraw the agent's own report and return the skill without it; doing so again changes nothing.
 
     Raises:
         NotFoundError: There is no such skill, or no such report of it.
@@ -106,13 +106,13 @@ async def withdraw(queries: SkillQueries, skill_id: str, report_id: str, agent: 
 
 
 def _identify(versions: Sequence[Skill], version: int) -> str:
-    """Return the steps that a version has; of one that is not there any more, those of the present one."""
+    """Return the steps of a version; if it is not there any more, those of the present one."""
     followed = next((each for each in versions if each.version == version), versions[-1])
     return outcomes.identify(followed.playbook)
 
 
 async def read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
-    """Return the records of a skill's reports, oldest first, withdrawn ones too, but none that was erased."""
+    """Return the records of a skill's reports, oldest first, including withdrawn ones but no erased ones."""
     store, org = queries.store, queries.org
     head = await ledger.read_head(store, org, skill.skill_id)
     if head.base.counters.tallies if head is not None else skill.tallies:
@@ -125,7 +125,7 @@ async def read(queries: SkillQueries, skill: Skill) -> list[Metadata]:
 
 
 async def _leave_out(queries: SkillQueries, transaction: Transaction, skill: Skill, record: Metadata) -> Skill:
-    """Return the skill as it would be without a report, and keep it so."""
+    """Store the skill as it would be without a report, and return it."""
     org, skill_id, report_id = queries.org, skill.skill_id, record.key.name.rpartition("/")[2]
     versions = await queries.get_history(skill_id, transaction)
     head = await ledger.read_head(transaction, org, skill_id)
@@ -137,7 +137,7 @@ async def _leave_out(queries: SkillQueries, transaction: Transaction, skill: Ski
         base, earlier = await earlier_reports.adopt(transaction, record, head.base, known, versions)
         head, entries = replace(head, base=base), [*earlier, *entries]
     every = [replace(entry, stands=False) if entry.id == report_id else entry for entry in entries]
-    # In a thread: of thousands of reports it takes a tenth of a second, in which others are to be answered.
+    # In a thread: with thousands of reports it takes a tenth of a second, in which others must be answered.
     after = await anyio.to_thread.run_sync(replaying.replay, head.base, every, versions)
     after = replace(after, counters=replaying.read(after.counters, skill.reads))
     kept = await _take_over(queries, transaction, skill, after, versions)
@@ -148,7 +148,7 @@ async def _leave_out(queries: SkillQueries, transaction: Transaction, skill: Ski
 async def _take_over(
     queries: SkillQueries, transaction: Transaction, skill: Skill, state: State, versions: Sequence[Skill] = ()
 ) -> Skill:
-    """Give a skill the counters of a state and, as a new version, its steps; return it."""
+    """Give a skill the counters of a state and, as a new version if they differ, its steps; return the skill."""
     present = outcomes.identify(skill.playbook)
     changed = replace(skill, **{name: getattr(state.counters, name) for name in counting.NAMES})
     if state.steps != present:
@@ -160,7 +160,7 @@ async def _take_over(
             if is_rejected
             else _RESTORED.format(source.version)
         )
-        # The cases are those that are known by now.
+        # The cases and notes stay those of the present version.
         changed = replace(
             changed,
             playbook=replace(source.playbook, cases=skill.playbook.cases, notes=skill.playbook.notes),

@@ -38,7 +38,7 @@ TEMPLATES = (
         operation=GET,
         completer=complete_id,
         argument="skill_id",
-        # What the resolution says of the skill itself, its version says; the rest of it is how it has done.
+        # Changes of the skill itself show in its version; the rest of the resolution is how it has done.
         volatile=frozenset({"confidence", "times_used", "times_confirmed", "resolution"}),
     ),
 )

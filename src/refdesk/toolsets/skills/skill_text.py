@@ -1,4 +1,4 @@
-"""What a `SKILL.md` of refdesk's says, read back: after somebody has edited it, too; and what is kept beside it."""
+"""Reads a `SKILL.md` of refdesk's back, even after somebody has edited it; writes and reads what is kept beside it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_title(text: str) -> str:
 
 
 def to_evidence(skill: Skill) -> dict[str, Any]:
-    """Return what is to be kept of a skill beside its text, as JSON; how it did at this desk is not part of it."""
+    """Return, as JSON, what is kept of a skill beside its text; how it has done at this desk is not part of it."""
     kept: dict[str, Any] = {
         "skill_id": skill.skill_id,
         "title": skill.title,
@@ -60,7 +60,7 @@ def to_evidence(skill: Skill) -> dict[str, Any]:
 
 
 def read_evidence(text: str, form: str, notes: list[str]) -> JsonObject:
-    """Return what was kept beside a text; nothing, with a note, where it cannot be read."""
+    """Return what was kept beside a text; if it cannot be read, return nothing and add a note."""
     if not text:
         return {}
     try:
@@ -84,17 +84,17 @@ class _Sections:
         return "" if text == NONE else text
 
     def get_items(self, name: str) -> tuple[str, ...]:
-        """Return the items of a list; what follows an item on further lines belongs to it."""
+        """Return the items of a list; lines that follow an item belong to it."""
         return tuple(_list_items(self.get(name)))
 
 
 def read_edited(text: str, old: SkillDraft) -> SkillDraft:
-    """Return a draft with what the text of its `SKILL.md` says by now; what the text has no place for stays.
+    """Return a draft changed to what the text of its `SKILL.md` now says; what has no place in the text stays.
 
-    A step that does the same keeps its evidence.
+    A step that still does the same keeps its evidence.
 
     Raises:
-        InvalidInputError: A section that every skill has is gone.
+        InvalidInputError: The title, or a section that every skill has, is gone.
     """
     sections = _split(text)
     lead, conditions = _read_when(sections.get(WHEN))

@@ -1,6 +1,6 @@
 """Splits a skill whose conversations are about two problems, on request: some of its cases become a skill of their own.
 
-Merging the new one into the old one undoes it. What was reported stays with the skill whose versions earned it.
+Merging the new skill into the old one undoes it. Reports stay with the skill whose versions they are about.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Which cases of a skill go and which stay, oldest first, and what the one that goes would say."""
+    """Which cases of a skill go and which stay, oldest first, and what the new skill would say."""
 
     skill: Skill
     going: Sequence[Metadata]
@@ -40,13 +40,13 @@ async def divide(learner: Learner, context: Context, skill_id: str, chosen: Sequ
     """Return how a skill would be split; nothing is stored.
 
     Args:
-        learner: Induces.
+        learner: Induces what the new skill would say.
         context: Who asks.
         skill_id: Which skill.
-        chosen: The ids of the cases that go; empty for those about another problem than most of its own.
+        chosen: The ids of the cases that go; if empty, those that seem to be about another problem than most.
 
     Raises:
-        InvalidInputError: All its cases seem to be about one problem, or it has not those, or none would stay.
+        InvalidInputError: All its cases seem to be about one problem, or it lacks a chosen one, or none would stay.
         NotFoundError: It is not there.
     """
     queries = get_queries(context)
@@ -74,14 +74,14 @@ async def _find_other_problem(learner: Learner, context: Context, every: Sequenc
             "The skill's conversations seem to be about one problem. Name in `cases` those that shall go, by the ids "
             "that get_skill_history returns."
         )
-    # What it was about before others were merged with it stays.
+    # The problem that it was about before others were merged into it stays.
     main = max(groups, key=lambda group: sum(merging.MERGED_FROM not in recent[number].value for number in group))
     other = max((group for group in groups if group is not main), key=len)
     return {recent[number].key.name for number in other}
 
 
 async def split(learner: Learner, context: Context, skill_id: str, chosen: Sequence[str]) -> tuple[Skill, Skill]:
-    """Make a skill of its own of some cases of a skill; return the one that stays, and the new one. See `divide`.
+    """Make some cases of a skill a skill of their own; return the one that stays, and the new one. See `divide`.
 
     Raises:
         ConflictError: It was changed meanwhile; nothing is done.
@@ -127,7 +127,7 @@ async def _commit(queries: SkillQueries, divided: Division, update: SkillUpdate,
 
 
 def _move(record: Metadata, skill_id: str) -> Metadata:
-    """Return a case's record as one of the new skill; where it was merged from is over with that."""
+    """Return a case's record as one of the new skill; it no longer says from where it was merged."""
     value = {name: each for name, each in record.value.items() if name != merging.MERGED_FROM}
     key = MetadataKey(record.key.org, cases.get_kind(skill_id), record.key.name)
     return Metadata(key, {**value, "skill_id": skill_id})

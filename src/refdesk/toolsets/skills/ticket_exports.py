@@ -24,7 +24,7 @@ _WHOLE_COLUMNS = ("transcript", "conversation", "dialogue")
 
 
 def read_export(value: object) -> Iterator[str]:
-    """Yield the transcripts of what a JSON document holds; none where it is no export that is known."""
+    """Yield the transcripts that a JSON document holds; none if it is no known export."""
     if isinstance(value, list):
         for item in cast("list[object]", value):
             yield from read_export(item)
@@ -42,7 +42,7 @@ def read_export(value: object) -> Iterator[str]:
 
 
 def read_table(text: str) -> list[str] | None:
-    """Return the transcripts of a table, in the order of their first rows; `None` where it has no column for the text.
+    """Return the transcripts of a table, in the order of their first rows; `None` if it lacks the columns for them.
 
     A row is a whole conversation, or one message of the conversation whose id it names.
     """
@@ -92,7 +92,7 @@ def _read_intercom(members: Members) -> list[dict[str, str]]:
 
 
 def _read_salesforce(members: Members) -> list[dict[str, str]]:
-    """Return the e-mails and comments of a case in their order; what comes in is the customer's."""
+    """Return the e-mails and comments of a case by date; incoming ones are the customer's."""
     lower = {key.casefold(): value for key, value in members.items()}
     if (
         not {"casenumber", "description"} & lower.keys()

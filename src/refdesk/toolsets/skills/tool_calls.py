@@ -1,6 +1,6 @@
-"""Reads calls of tools, and what they answered, from the forms in which they are logged.
+"""Reads calls of tools, and what the tools answered, from the forms in which they are logged.
 
-Understood are the messages of OpenAI (`tool_calls`, `function_call`, items of the Responses API) and Anthropic
+It understands the messages of OpenAI (`tool_calls`, `function_call`, items of the Responses API) and Anthropic
 (`tool_use`, `tool_result`), records that name a tool and its arguments, and lines such as `refund(order="4471")`.
 """
 
@@ -27,12 +27,12 @@ _PAIR = regex.compile(r"""([\w .-]{1,60}?)\s?[=:]\s?("(?:[^"\\]|\\.)*"|'[^']*'|[
 
 
 def read_members(members: Mapping[str, object], text: str) -> list[Turn]:
-    """Return the calls and answers in a message, its members by lower-case key; `text` is what else it says."""
+    """Return the calls and answers in a message, given its members by lower-case key and, as `text`, its words."""
     return [*_read_listed(members.get("tool_calls")), *_read_parts(members.get("content")), *_read_own(members, text)]
 
 
 def read_line(text: str) -> Turn | None:
-    """Return the call that a line of a tool's log is, such as `refund(order="4471")` or `refund {"order": 1}`."""
+    """Return the call in a line of a tool's log, such as `refund(order="4471")` or `refund {"order": 1}`, or `None`."""
     match = _LINE.match(text)
     if match is None:
         return None
@@ -48,7 +48,7 @@ def read_line(text: str) -> Turn | None:
 
 
 def make_call(name: str, arguments: object) -> Turn:
-    """Return the turn of a call; arguments that are text are parsed, those in a list of mappings joined."""
+    """Return the turn of a call; arguments given as text are parsed, and a list of mappings is merged into one."""
     known = _parse(arguments) if isinstance(arguments, str) else arguments
     members = list(_members_of(cast("list[object]", known) if isinstance(known, list) else [known]))
     flat = {key: value for item in members for key, value in item.items()}
@@ -57,7 +57,7 @@ def make_call(name: str, arguments: object) -> Turn:
 
 
 def make_answer(value: object) -> Turn | None:
-    """Return the turn of what a tool answered, or `None` where that is nothing."""
+    """Return the turn of what a tool answered, or `None` if it answered nothing."""
     text = value if isinstance(value, str) else _write(value)
     return Turn("system", text[:MAX_ANSWER]) if text.strip() and value is not None else None
 
@@ -83,7 +83,7 @@ def _read_parts(parts: object) -> Iterator[Turn]:
 
 
 def _read_own(members: Mapping[str, object], text: str) -> Iterator[Turn]:
-    """Yield what the message is itself: a call where it names a tool and arguments, or the answer of one."""
+    """Yield what the message itself is: a call, if it names a tool and arguments, or the answer to one."""
     function = members.get("function_call")
     if isinstance(function, dict):
         yield from _read_listed([members["function_call"]])
@@ -94,7 +94,7 @@ def _read_own(members: Mapping[str, object], text: str) -> Iterator[Turn]:
     name = next((name for key in _NAME_KEYS if isinstance(name := members.get(key), str) and name), "")
     answer = next((members[key] for key in _ANSWER_KEYS if members.get(key) is not None), None)
     if arguments is not None and name and answer is None:
-        # What the log calls the act ("query") says less than the interface that it names.
+        # The name of the interface says more than what the log calls the act ("query").
         yield make_call(next((str(members[key]) for key in _NAME_KEYS[:5] if members.get(key)), name), arguments)
     elif answer is not None and (turn := make_answer(answer)) is not None:
         yield turn

@@ -13,7 +13,7 @@ from refdesk.toolsets.skills import ticket_exports, transcripts
 
 @dataclass(frozen=True, slots=True)
 class SourceTranscript:
-    """A conversation and its location: the file's name, and the line where a file holds several."""
+    """A conversation and its place: the file's name, and the line or number if the file holds several."""
 
     text: str
     place: str
@@ -59,7 +59,7 @@ def _holds_conversation(line: str) -> bool:
 
 
 def _read_export(path: Path, text: str) -> list[str]:
-    """Return the transcripts of an export; none where the file is none."""
+    """Return the transcripts of an export; none if the file is not an export."""
     if path.suffix.casefold() == ".csv":
         return ticket_exports.read_table(text) or []
     if not text.lstrip().startswith(("{", "[")):

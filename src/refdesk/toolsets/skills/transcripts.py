@@ -1,8 +1,8 @@
 """Parses transcripts of many formats into turns of a customer, an agent and tools.
 
-Understood are lines with a speaker (`Customer: …`, `[Agent] …`, `**User:** …`, with or without a time before or after
+It understands lines with a speaker (`Customer: …`, `[Agent] …`, `**User:** …`, with or without a time before or after
 it, in several languages), JSON (a list of turns, an object that holds one, one object a line), and plain text, which
-is read as a report: its beginning is the problem, the rest what was done. Linear in the length of the text.
+is read as a report: its beginning is the problem, the rest what was done. Takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refdesk.playbooks import Speaker, Turn
 from refdesk.toolsets.skills import tool_calls
 
 MAX_TURNS = 2000
-"""Turns that are read of a conversation: its first half from the beginning, its other half from the end."""
+"""Most turns that are read of a conversation: half of them from its beginning, half from its end."""
 
 _CUSTOMER_WORDS = """
     customer user client caller human member guest buyer shopper visitor patient subscriber requester enduser
@@ -42,7 +42,7 @@ _OF_A_SPEAKER = frozenset({"id", "name", "number", "no", "email", "phone", "addr
 """Words of a label that names something of the customer's, such as "user id", and not the customer."""
 
 _IGNORED = frozenset({"userguide", "instructions", "developer"})
-"""Speakers whose words are not part of what was said: instructions to one of the sides."""
+"""Speakers whose words are not part of the conversation: instructions to one of the sides."""
 
 _SPEAKER_KEYS = ("speaker", "role", "agent", "from", "author", "sender", "participant", "type", "name", "who")
 _TEXT_KEYS = ("text", "content", "message", "utterance", "body", "value", "msg", "transcript")
@@ -76,7 +76,7 @@ _MAX_OPENING = 8
 
 
 def read(transcript: str) -> tuple[Turn, ...]:
-    """Return the turns of a transcript, in order, without blank ones; empty where it holds no word."""
+    """Return the turns of a transcript, in order, without blank ones; empty if it contains no word."""
     text = transcript.replace("\r\n", "\n").replace("\r", "\n").strip().lstrip("\ufeff")
     turns = _read_json(text)
     if turns is None:
@@ -99,7 +99,7 @@ def _shorten(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 
 
 def _join(turns: Iterable[Turn]) -> Iterator[Turn]:
-    """Yield the turns with trimmed text, those of one speaker in a row as one line each of one turn."""
+    """Yield the turns with trimmed text; consecutive ones of one speaker become one turn, a line for each."""
     for (speaker, call), group in groupby(turns, key=lambda turn: (turn.speaker, turn.call)):
         if call:
             yield from group
@@ -122,7 +122,7 @@ def _read_json(text: str) -> list[Turn] | None:
     turns = [turn for item in items for turn in _read_item(item)]
     if any(not turn.call and turn.speaker != "system" for turn in turns):
         return turns
-    # Turns that say nothing are no text, of which the names and marks of JSON would be the words.
+    # A transcript whose turns say nothing is not to be read as plain text: its words would be the syntax of the JSON.
     return [] if not turns and _is_empty_transcript(values, 4) else None
 
 
@@ -141,7 +141,7 @@ def _is_empty_transcript(value: object, depth: int) -> bool:
 
 
 def _find_calls(turn: Turn) -> Iterator[Turn]:
-    """Yield a tool's turn line by line, the calls among them as such; any other as it is."""
+    """Yield a tool's turn line by line, each call as a call; yield any other turn as it is."""
     if turn.speaker != "system":
         yield turn
         return
@@ -166,7 +166,7 @@ def _find_items(value: object, depth: int) -> Iterator[object]:
 
 
 def _read_item(item: object) -> list[Turn]:
-    """Return the turns of a message: what it says, then what it calls; none where it is no message."""
+    """Return the turns of a message: what it says, then what it calls; none if it is not a message."""
     if isinstance(item, list):
         pair = cast("list[object]", item)
         if len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str):
@@ -219,7 +219,7 @@ def _is_ignored(label: str) -> bool:
 
 
 def _get_words(label: str) -> set[str]:
-    """Return the words of a label, and all of them as one."""
+    """Return the words of a label, and all of them joined into one."""
     parts = regex.split(r"[\s_\-.']+", label.strip().casefold())
     return {"".join(parts), *parts}
 
@@ -230,7 +230,7 @@ def _read_lines(text: str) -> list[Turn] | None:
     if not marks:
         return None
     if not marks[0]["bullet"]:
-        # Where the turns do not begin as items of a list, such an item is part of what is said.
+        # If the turns are not items of a list, then any list item is part of what is said.
         marks = [mark for mark in marks if not mark["bullet"]]
     speakers = _assign(_get_parts(text, marks))
     marks = [mark for mark in marks if _get_label(mark) in speakers]
@@ -256,8 +256,9 @@ def _get_label(mark: regex.Match[str]) -> str:
 def _assign(parts: Sequence[tuple[str, str]]) -> dict[str, Speaker | None]:
     """Return the role of each label; `None` for one whose words are to be left out.
 
-    Labels that nobody knows are names: kept when they come back or offer help, as agent where one offers help, else the
-    first to speak is the customer.
+    Unknown labels count as names if they recur or offer help. If only one side is known by its label, names are the
+    other side. Otherwise those who offer help are agents and the rest customers; if nobody offers help, the first to
+    speak is the customer and the rest are agents.
     """
     counts = Counter(label for label, _ in parts)
     known: dict[str, Speaker | None] = {}

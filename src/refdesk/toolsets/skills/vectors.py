@@ -1,4 +1,4 @@
-"""The vectors of a skill as passages of its document: one of what it is about, one of each opening."""
+"""The vectors of a skill as passages of its document: one for what it is about, one for each opening."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def to_vector(embedding: Sequence[float]) -> Vector:
 
 
 def draw_together(embeddings: Sequence[Vector]) -> list[Vector]:
-    """Return the vectors, each half way to the mean of all, at unit length: one alone stays as it is.
+    """Return the vectors, each moved half way to the mean of all, at unit length; a single one stays as it is.
 
-    What one customer happened to say counts less beside what all of them say: each of several means is estimated better
-    with the others' help (C. Stein, "Inadmissibility of the usual estimator for the mean of a multivariate normal
-    distribution", 1956).
+    What one customer happened to say thus counts less than what all of them say: each of several means is estimated
+    better with the help of the others (C. Stein, "Inadmissibility of the usual estimator for the mean of a multivariate
+    normal distribution", 1956).
     """
     import numpy as np
 
@@ -50,7 +50,7 @@ def to_passages(skill: Skill) -> list[EmbeddedPassage]:
 
 
 async def recall(store: Store, org: str, skill: Skill, model: EmbeddingModel) -> Skill:
-    """Return a skill with the vectors of a model that are stored for it; without, where none of that form are."""
+    """Return a skill with its stored vectors of a model; unchanged if there are none, or not one for each opening."""
     [stored] = await store.get_vectors(records.get_collection(org), [skill.skill_id])
     none: list[EmbeddedPassage] = []
     passages = next((passages for each, passages in stored if each.name == model.name), none)

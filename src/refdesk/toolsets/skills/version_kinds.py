@@ -1,4 +1,4 @@
-"""How a version of a skill came to be, which its changes tell by how they begin."""
+"""How a version of a skill came to be, told from how its changes begin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: dict[str, VersionKind] = {
 
 
 def find_kind(skill: Skill) -> VersionKind:
-    """Return how a version came to be: refined, where its changes begin in no other way."""
+    """Return how a version came to be: `refined` unless its changes begin like those of another kind."""
     first = skill.changes[0] if skill.changes else ""
     for begin, kind in _KINDS.items():
         if first.startswith(begin):

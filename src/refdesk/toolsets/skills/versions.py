@@ -1,4 +1,4 @@
-"""How a version of a skill reads, whole, and what of it can be compared with another version."""
+"""Renders a version of a skill: whole, for a person, or its content alone, to be compared with another version."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def render_content(skill: Skill) -> str:
     """Return the content of a version, without its counters."""
     facts = [f"Title: {skill.title}", f"Problem: {skill.problem}", *(f"Condition: {each}" for each in skill.conditions)]
     facts += [f"Keyword: {keyword}" for keyword in skill.keywords]
-    # Without how many cases support each step: it grows with every version.
+    # Leave out how many cases support each step: that grows with every version.
     playbook = replace(skill.playbook, cases=())
     return "\n".join([*facts, "", render_playbook(playbook)])
