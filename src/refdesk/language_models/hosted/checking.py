@@ -1,4 +1,4 @@
-"""Whether a model's wording stands on the evidence that it was given."""
+"""Checks whether a model's wording is supported by the evidence that it was given."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from refdesk.playbooks import SkillDraft, Step
 
 MAX_DO, MAX_CHECK, MAX_SAY, MAX_OTHER = 300, 240, 400, 400
-"""Code points of a model's texts; a longer one rambles."""
+"""Most code points of a model's texts; a longer one rambles."""
 
 LEAST_SHARED = 0.5
-"""Share of the words of a text that its evidence has."""
+"""Share of the words of a text that its evidence must have."""
 
 _TOOL = regex.compile(r"`([^`\n]{1,80})`")
 _CALL = regex.compile(r"^(?:If [^:]{1,200}: )?call `[^`]+`(?: with (?P<slots>.+?))?\.?$", regex.IGNORECASE)
@@ -32,7 +32,7 @@ _WRITING_WORDS = """
     greet inform whether answer reply respond state mention note record
 """
 _WRITING = frozenset(analyse(_WRITING_WORDS))
-"""What any instruction is made of: no claim."""
+"""Words that any instruction is made of, which claim nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Evidence:
 
 
 def find_fault(answers: Sequence[Reworded], steps: Sequence[Step], evidence: Mapping[str, Sequence[Evidence]]) -> str:
-    """Return what is wrong with the steps as a whole, as a clause; empty where all are there in order, with support."""
+    """Return what is wrong with the steps as a whole, as a clause; empty if all are there, in order and supported."""
     known = [step.id for step in steps]
     given = [answer.id for answer in answers]
     invented = next((id for id in given if id not in known), None)
@@ -65,7 +65,7 @@ def find_fault(answers: Sequence[Reworded], steps: Sequence[Step], evidence: Map
 
 
 def find_fault_of_step(answer: Reworded, step: Step, evidence: Sequence[Evidence]) -> str:
-    """Return what is wrong with the wording of one step, as a clause; empty where its evidence supports it."""
+    """Return what is wrong with the wording of one step, as a clause; empty if its evidence supports it."""
     source = "\n".join([step.do, step.check, step.say, *(f"{piece.said}\n{piece.then}" for piece in evidence)])
     for text, most in ((answer.do, MAX_DO), (answer.check, MAX_CHECK), (answer.say, MAX_SAY)):
         if len(text) > most:
@@ -76,7 +76,7 @@ def find_fault_of_step(answer: Reworded, step: Step, evidence: Sequence[Evidence
 
 
 def _find_loss(answer: Reworded, step: Step) -> str:
-    """Return what of a step's tool, slots and condition its wording has lost."""
+    """Return which of a step's tools, slots and condition its wording has lost, as a clause; empty if none."""
     worded = f"{answer.do}\n{answer.say}"
     call = _CALL.match(step.do)
     kept = _TOOL.findall(step.do) + ([slot.strip() for slot in (call["slots"] or "").split(",")] if call else [])
@@ -89,7 +89,7 @@ def _find_loss(answer: Reworded, step: Step) -> str:
 
 
 def _find_claim(text: str, source: str) -> str:
-    """Return what a text says that its source does not; empty where it is supported."""
+    """Return what a text says that its source does not, as a clause; empty if it is supported."""
     if is_order(text) and not is_order(source):
         return "it gives orders to a machine"
     for pattern, what in ((_ADDRESS, "an address"), (_NUMBER, "a number"), (_PLACEHOLDER, "a slot"), (_TOOL, "a tool")):
@@ -104,13 +104,13 @@ def _find_claim(text: str, source: str) -> str:
 
 
 def get_terms(text: str) -> set[str]:
-    """Return the terms that a text makes claims with: without numbers, slots and words of any instruction."""
+    """Return the terms with which a text makes claims: without numbers, slots and words of any instruction."""
     bare = _NUMBER.sub(" ", _PLACEHOLDER.sub(" ", text))
     return set(analyse(bare)) - get_stop_terms() - _WRITING
 
 
 def choose(said: str, induced: str, draft: SkillDraft) -> str:
-    """Return a title, problem or goal as a model says it where what customers said supports it, else as induced."""
+    """Return a title, problem or goal in a model's words if the induced skill supports them, else as induced."""
     source = "\n".join([draft.title, draft.problem, draft.playbook.goal, *draft.openings, *draft.keywords])
     text = " ".join(said.split())
     return text if text and len(text) <= MAX_OTHER and not _find_claim(text, source) else induced

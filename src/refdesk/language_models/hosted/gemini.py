@@ -21,7 +21,7 @@ from refdesk.playbooks import Case, SkillDraft
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 API_VERSION = "v1beta"
-"""As the embedder has it; said here, because the SDK's own default may be changed by the environment."""
+"""The same as the embedder's; stated here because the environment may change the SDK's own default."""
 
 MODEL = "gemini-pro-latest"
 """Google's own name for the newest Pro model, so that a retired version does not stop the product."""
@@ -66,20 +66,20 @@ class GeminiModel:
         self._policy = retrying.RetryPolicy(MAX_ATTEMPTS, first_delay_seconds, MAX_DELAY_SECONDS)
         self._client = genai.Client(
             api_key=key,
-            # Said in full, so that no environment variable sends conversations elsewhere.
+            # Stated explicitly, so that no environment variable sends conversations elsewhere.
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=base_url,
                 api_version=API_VERSION,
                 timeout=int(timeout_seconds * 1000),
-                # The SDK knows nothing of `Retry-After` and of the caller's deadline.
+                # The SDK knows neither `Retry-After` nor the caller's deadline.
                 retry_options=types.HttpRetryOptions(attempts=1),
             ),
         )
 
     @property
     def name(self) -> str:
-        """The model's name as the service has it."""
+        """The name by which the service knows the model."""
         return self._model
 
     async def __aenter__(self) -> GeminiModel:
@@ -137,7 +137,7 @@ class GeminiModel:
 
 
 def _read(response: types.GenerateContentResponse) -> str:
-    """Return the answer's text; empty where there is none, so that the prompt is repeated.
+    """Return the answer's text; empty if there is none, so that the model is asked again.
 
     Raises:
         LanguageModelError: The service blocked the conversation or the answer, or the answer was cut off.

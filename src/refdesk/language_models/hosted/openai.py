@@ -132,7 +132,7 @@ def _read(response: httpx2.Response) -> str:
     """Return the answer's text.
 
     Raises:
-        LanguageModelError: The model refused or was cut off, or the service's answer is of another form.
+        LanguageModelError: The model refused or was cut off, or the service's answer has an unknown form.
     """
     try:
         [choice, *_] = _Completion.model_validate_json(response.content).choices

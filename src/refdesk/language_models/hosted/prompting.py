@@ -1,4 +1,4 @@
-"""What a hosted model is asked with: messages of two sides, and how often an unusable answer is asked for again."""
+"""How a hosted model is asked: with messages of two sides, and how often until its answer can be used."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Message:
 
 
 class Complete(Protocol):
-    """Sends a conversation with a model and returns its answer as text; raises `LanguageModelError` where it fails."""
+    """Sends a conversation to a model and returns its answer as text; raises `LanguageModelError` if that fails."""
 
     async def __call__(self, instruction: str, messages: Sequence[Message], schema: dict[str, Any]) -> str:
         """Return the model's answer to the last message.
 
         Args:
             instruction: The system prompt.
-            messages: First an asking one, then in turns.
+            messages: First an asking one, then alternating.
             schema: The JSON Schema that the answer is to follow.
         """
         ...

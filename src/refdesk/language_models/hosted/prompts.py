@@ -1,4 +1,4 @@
-"""The prompts. What is from conversations is JSON between delimiters that it cannot contain: data, no orders."""
+"""The prompts. What comes from conversations is JSON between delimiters that it cannot contain: data, not orders."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ tools and their slots as they are, in backticks and by name, slots such as [hote
 """
 
 MAX_OPENINGS = 8
-"""Customers' openings that are sent."""
+"""Most of the customers' openings that are sent."""
 
 
 def write_evidence(draft: SkillDraft, steps: Sequence[Step], evidence: Mapping[str, Sequence[Evidence]]) -> str:
-    """Return an induced skill and the evidence of its steps, each a JSON object a line, between delimiters."""
+    """Return an induced skill and its steps with their evidence, one JSON object per line, between delimiters."""
     about = {"title": draft.title, "problem": draft.problem, "goal": draft.playbook.goal}
     lines = [json.dumps({**about, "customers": draft.openings[:MAX_OPENINGS]}, ensure_ascii=False)]
     for step in steps:

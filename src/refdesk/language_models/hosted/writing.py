@@ -1,7 +1,7 @@
-"""A hosted model as the writer of what was induced: it may reword the steps, and may not add, drop or reorder any.
+"""A hosted model as the writer of what was induced: it may reword the steps, but not add, drop or reorder any.
 
 It is shown the induced steps with pieces of the masked conversations that support them, each with an id, and cites for
-each step the pieces that its wording stands on. What it answers is checked; what no evidence supports is not used.
+each step the pieces that support its wording. Its answer is checked; what no evidence supports is not used.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Case, SkillDraft, Step, Turn
 
 MAX_PIECES = 3
-"""Pieces of conversations that are shown of a step."""
+"""Most pieces of conversations that are shown for a step."""
 
 MAX_SAID, MAX_ANSWERED = 240, 120
-"""Code points of what the agent said or called, and of what came next."""
+"""Most code points of what the agent said or called, and of what came next."""
 
 
 async def write(complete: Complete, draft: SkillDraft, cases: Sequence[Case]) -> SkillDraft:
-    """Return the draft as the model words it; what is not supported keeps its wording, and the remarks say so.
+    """Return the draft in the model's words; where these are not supported, it keeps its own, and the remarks say so.
 
     Raises:
         LanguageModelError: The service failed or refused, or answered twice in a form that cannot be used.
@@ -59,9 +59,9 @@ async def write(complete: Complete, draft: SkillDraft, cases: Sequence[Case]) ->
 
 
 def collect(steps: Sequence[Step], cases: Sequence[Case]) -> dict[str, tuple[Evidence, ...]]:
-    """Return what supports each step, by its id: of up to `MAX_PIECES` conversations what was said, and what came next.
+    """Return what supports each step, by its id: what was said and what came next in up to `MAX_PIECES` conversations.
 
-    Their ids are E1, E2 and so on.
+    The ids of the pieces are E1, E2 and so on.
     """
     by_id = {case.id: case for case in cases}
     found: dict[str, tuple[Evidence, ...]] = {}
@@ -78,7 +78,7 @@ def collect(steps: Sequence[Step], cases: Sequence[Case]) -> dict[str, tuple[Evi
 
 
 def _find_piece(step: Step, turns: Sequence[Turn]) -> tuple[str, str]:
-    """Return what the agent of a conversation said or called that is most like a step, and what came next."""
+    """Return what the agent of a conversation said or called that is most like the step, and what came next."""
     wanted = checking.get_terms(step.say or step.do)
     best, most = -1, 0.0
     for at, turn in enumerate(turns):
@@ -97,7 +97,7 @@ def _find_piece(step: Step, turns: Sequence[Turn]) -> tuple[str, str]:
 
 
 def _find_any(answers: Sequence[Reworded], steps: Sequence[Step], evidence: Mapping[str, Sequence[Evidence]]) -> str:
-    """Return what is wrong with the wording of the first step where anything is; empty where nothing is."""
+    """Return what is wrong with the first step whose wording has a fault; empty if none has."""
     pairs = zip(answers, steps, strict=True)
     faults = (checking.find_fault_of_step(answer, step, evidence[step.id]) for answer, step in pairs)
     return next((fault for fault in faults if fault), "")
@@ -131,7 +131,7 @@ def _apply(draft: SkillDraft, answer: Writing, evidence: Mapping[str, Sequence[E
 
 
 def _reword(step: Step, said: Reworded) -> Step:
-    """Return a step in a model's words; a check or words to say that it left out stay."""
+    """Return a step in a model's words; a check that it left out stays as it was."""
     return replace(
         step, do=said.do.strip(), check=said.check.strip() or step.check, say=said.say.strip(), induced=step.do
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Case, EmbedTexts, Grouping, SkillDraft
 
 NAME = "rules-8"
-"""Raised whenever the same cases would give another skill."""
+"""Its number goes up whenever the same cases would give another skill."""
 
 
 class RulesModel:

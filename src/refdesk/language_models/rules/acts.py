@@ -1,4 +1,4 @@
-"""Clusters the moves of many cases into acts: what agents do again and again, however each words it."""
+"""Clusters the moves of many cases into acts: what agents do again and again, however each of them words it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SAME = 0.5
 """Mean similarity, half words and half meaning, above which two groups of utterances are one act."""
 
 SAME_WORDS = 0.5
-"""The same where there are no vectors."""
+"""The same if there are no vectors."""
 
 _Group: TypeAlias = "tuple[Kind, list[Move], tuple[str, str] | None]"
 
 APART = -1.0
-"""The similarity of what must not come together, whatever both are like."""
+"""The similarity of two that must not come together, however alike they are."""
 
 WHOLE: tuple[Kind, ...] = ("greet", "close")
 """Kinds whose moves are all one act."""
@@ -42,19 +42,19 @@ WORDED: tuple[Kind, ...] = ("say", "log", "repair")
 """Kinds whose acts differ by their words."""
 
 UNLIKE = 0.8
-"""What of their similarity a question and a statement keep."""
+"""Factor on the similarity of a question and a statement."""
 
 MANY_VALUES = 3
-"""Cases from which on a value that each has of its own is no difference."""
+"""With this many cases or more, a value that each case has of its own makes no difference."""
 
 OFTEN = 0.25
-"""Share of the cases that may have the same value there."""
+"""Share of those cases that may have the same value."""
 
 MAX_TEXTS = 700
-"""Different utterances that are compared with each other; the rarest beyond it stand alone."""
+"""Most different utterances that are compared with each other; rarer ones beyond that stand alone."""
 
 MAX_CHOICES = 4
-"""Values of an argument that can be kinds of a call, such as Check and Book."""
+"""Most values of an argument that can be kinds of a call, such as Check and Book."""
 
 
 MAX_CHOICE_WORDS = 3
@@ -67,7 +67,7 @@ class Act:
     Attributes:
         id: From its first move, so that it stays the same while cases are added.
         moves: By case, then by place.
-        choice: The argument, with its value, by which calls of one tool differ; empty where they do not.
+        choice: The argument, with its value, by which calls of one tool differ; `None` if they do not.
     """
 
     id: str
@@ -86,8 +86,8 @@ def find_acts(cases: Sequence[Sequence[Move]], ids: Sequence[str], vectors: Mapp
 
     Args:
         cases: The moves of each case.
-        ids: Of the cases.
-        vectors: Of what is said, by its text, of unit length; may lack any.
+        ids: Those of the cases.
+        vectors: Those of what is said, by its text, of unit length; any may be missing.
     """
     moves = [move for case in cases for move in case]
     groups = list[_Group]()
@@ -133,9 +133,9 @@ def _cluster(moves: Sequence[Move], vectors: Mapping[str, Vector]) -> list[list[
 
 
 def _find_own_values(moves: Sequence[Move]) -> dict[str, tuple[Order, str]]:
-    """Return, of what agents set to another value in nearly each case, the order and the text without it, by the text.
+    """Return the order and the text without values, by text, of what agents set to another value in nearly every case.
 
-    One limit for one customer, another for the next: what all have in common is that it was set.
+    One limit for one customer, another for the next: what the cases have in common is that it was set.
     """
     by_terms: dict[tuple[str, ...], dict[str, tuple[Order, set[int]]]] = defaultdict(dict)
     for move in moves:
@@ -154,7 +154,7 @@ def _find_own_values(moves: Sequence[Move]) -> dict[str, tuple[Order, str]]:
 
 
 def _find_different(orders: Sequence[Order | None]) -> NDArray[np.bool_]:
-    """Return which two of the orders cannot be one act."""
+    """Return which pairs of the orders cannot be one act."""
     every = {order: place for place, order in enumerate(dict.fromkeys(orders))}
     apart = np.zeros((len(every), len(every)), dtype=np.bool_)
     for (one, row), (other, column) in combinations(every.items(), 2):
@@ -166,7 +166,7 @@ def _find_different(orders: Sequence[Order | None]) -> NDArray[np.bool_]:
 def _compare(
     groups: Sequence[Sequence[Move]], terms: Sequence[Sequence[str]], vectors: Mapping[str, Vector]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return how similar each two utterances are, in [0, 1], and from where on two are the same."""
+    """Return how similar every two utterances are, in [0, 1], and the similarity from which two are the same."""
     by_words = compare_words(terms)
     found = [next((vectors[move.text] for move in group if move.text in vectors), None) for group in groups]
     if not found or any(vector is None for vector in found):
@@ -189,9 +189,9 @@ def compare_words(texts: Sequence[Sequence[str]]) -> NDArray[np.float64]:
 
 
 def link(similar: NDArray[np.float64], sizes: NDArray[np.float64], same: float) -> Iterable[list[int]]:
-    """Return the groups of average linkage, each member as often as it is said, as lists of numbers.
+    """Return the groups of average linkage, as lists of numbers; each member weighs as often as it is said.
 
-    Two that are `APART` come into no group, nor do groups that hold them.
+    Two that are `APART` never come into one group, and neither do groups that contain them.
     """
     groups = {number: [number] for number in range(len(sizes))}
     matrix, weights = similar.copy(), sizes.copy()
@@ -212,7 +212,7 @@ def link(similar: NDArray[np.float64], sizes: NDArray[np.float64], same: float) 
 
 
 def _group_calls(calls: Sequence[Move]) -> list[tuple[list[Move], tuple[str, str] | None]]:
-    """Return the calls by tool, and by the argument that makes two kinds of them, such as checking and booking."""
+    """Return the calls by tool, and by the argument that tells kinds of calls apart, such as checking and booking."""
     by_tool: dict[str, list[Move]] = defaultdict(list)
     for call in calls:
         by_tool[call.text].append(call)
@@ -249,5 +249,5 @@ def _find_choice(calls: Sequence[Move]) -> str | None:
 
 
 def _is_choice(value: str) -> bool:
-    """Return whether a value can name a kind of a call: a word or a few, and nothing that only one case has."""
+    """Return whether a value can name a kind of call: a few words at most, and nothing that only one case has."""
     return len(value.split()) <= MAX_CHOICE_WORDS and regex.search(r"[\d\[]", value) is None

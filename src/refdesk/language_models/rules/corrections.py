@@ -1,4 +1,4 @@
-"""What corrects the course of a conversation: a fix that customers found themselves, and advice that is taken back."""
+"""What changes the course of a conversation: a fix that customers found themselves, and advice that is taken back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from refdesk.language_models.rules import foreign, imperatives
 from refdesk.language_models.rules.verbs import COMMON, get_base, is_past
 
 FOLLOWED = 0.6
-"""Share of the terms of what a customer did that an agent has said before, from which on it is the agent's advice."""
+"""If an agent has said this share of the terms of what a customer did before, it counts as the agent's advice."""
 
 _MARK = regex.compile(
     r"""\bnever\s?mind\b | \bforget\ (?:about\ )?it\b | \bturn(?:s|ed)\ out\b | \b(?:figured|worked
@@ -60,7 +60,7 @@ _NO_FIX = frozenset(
     felt read learned learnt remembered told understood spoke talked been came
     """.split()  # noqa: SIM905
 )
-"""Pasts that say nothing of what helped."""
+"""Past forms that do not say what helped."""
 
 _OWN = {"my": "your", "mine": "yours", "me": "you", "myself": "yourself", "our": "your", "i": "you", "i'd": "you had"}
 _PERSON = regex.compile(r"\b(?:my|mine|me|myself|our|I'd|I)\b", regex.IGNORECASE)
@@ -90,7 +90,7 @@ _INSTEAD = regex.compile(r"^(?:rather|instead|please|but|and|so)\b[\s,]*", regex
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What a customer did that helped, as an order, or as it was said where it is not in English, and the result."""
+    """What a customer did that helped, as an order or, if it is not in English, as it was said; and the result."""
 
     order: str
     result: str
@@ -98,12 +98,12 @@ class Fix:
 
 @lru_cache(sentences.MAX_REMEMBERED)
 def find_fix(text: str, advice: tuple[str, ...], is_awaited: bool) -> Fix | None:
-    """Return what a customer did without being told to, and that helped.
+    """Return what helped and what a customer did without being told to.
 
     Args:
         text: What the customer says.
-        advice: What agents have said before: who did that has followed it.
-        is_awaited: Whether the customer says this to an advice; then only what is said to be their own finding is it.
+        advice: What agents have said before: whoever did that has followed advice.
+        is_awaited: Whether the customer says this in answer to advice; then it must be said to be their own finding.
     """
     is_marked = _MARK.search(text) is not None or phrases.has("MENDED", text)
     if (is_awaited and not is_marked) or verdicts.judge_end(text) != "worked":
@@ -168,9 +168,9 @@ def _get_terms(text: str) -> frozenset[str]:
 
 @lru_cache(sentences.MAX_REMEMBERED)
 def split_taken_back(sentence: str) -> tuple[str, str] | None:
-    """Return what takes an advice back in a sentence, and the order that stands in its place, which may be empty.
+    """Return the part of a sentence that takes advice back, and the order that replaces it, which may be empty.
 
-    It is `None` where the sentence takes nothing back.
+    Return `None` if the sentence takes nothing back.
     """
     clauses = _CLAUSES.split(sentence)
     if not (phrases.has("TAKEN_BACK", sentence) or any(_TAKEN_BACK.match(clause) for clause in clauses)):

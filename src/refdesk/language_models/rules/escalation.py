@@ -15,7 +15,7 @@ DEFAULT = "Where these steps do not resolve it, hand over to a person, with what
 
 
 def describe(conversations: Sequence[Sequence[Turn]]) -> str:
-    """Return how often it was handed over, and how the agent said so last; the default where it never was."""
+    """Return how many conversations were handed over, and how an agent last said so; the default if none was."""
     said = [words for turns in conversations if (words := _find(turns))]
     if not said:
         return DEFAULT

@@ -1,4 +1,4 @@
-"""What the cases show of an act: what was said to it, when it was done and when not, and what it led to."""
+"""What the cases show about an act: how it was answered, when it was done and when not, and what it led to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 MAX_FIELDS = 4
 MAX_QUOTE = 60
 MIN_TELLING = 2
-"""Cases in which a condition must be seen before it is one."""
+"""Fewest cases in which something must be seen to be a condition."""
 
 DOMINANT = 0.9
-"""Share of a tool's answers before an act that must have one value: else the act does not depend on it."""
+"""Share of a tool's answers before an act that must have one value for the act to depend on it."""
 
 _MASKED = regex.compile(r"\[[^\[\]\n]{1,40}\]")
 _REFUSAL = regex.compile(
@@ -46,14 +46,14 @@ _QUESTION = regex.compile(r"[?？]\s*$")
 _OWN_MEMBER = regex.compile(
     r"(?:^|[_-]|(?<=\p{Ll}))(?:i[dD]|ID|[nN]ame|[eE]-?mail|[pP]hone|[aA]ddress|[zZ]ip|[bB]irth)$|^(?:id|name|email)$"
 )
-"""Members that say who or which one."""
+"""Names of members that say who or which one it is."""
 
 _IDENTIFIER = regex.compile(r"(?=.*\d)(?=.*[\p{L}_#-])[\w#-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """How customers answered an act: counts by kind, and the commonest short words."""
+    """How customers answered an act: counts by kind."""
 
     gave: int = 0
     refused: int = 0
@@ -62,7 +62,7 @@ class Reply:
 
     @property
     def count(self) -> int:
-        """Of all answers."""
+        """The number of all answers."""
         return self.gave + self.refused + self.agreed + self.declined
 
 
@@ -87,7 +87,7 @@ def _refuses(text: str) -> bool:
 
 
 def write_check(act: Act, manner: str) -> str:
-    """Return what showed that a step was done, by what was said or answered next; empty where nothing did."""
+    """Return what showed that a step was done, judging by what was said or answered next; empty if nothing did."""
     if act.kind == "call":
         return _write_tool_check(act)
     reply = read_replies(act)
@@ -132,9 +132,10 @@ def _write_tool_check(act: Act) -> str:
 
 
 def find_condition(act: Act, others: Sequence[Act]) -> str:
-    """Return when an act is done rather than another at the same point, as a clause; empty where nothing tells.
+    """Return, as a clause, when an act is done rather than another at the same point; empty if nothing tells.
 
-    Looked at are what a tool has answered, and whether the customer could not give what was asked, agreed or declined.
+    It may depend on what a tool has answered, or on whether the customer agreed, declined, or could not give what was
+    asked.
     """
     mine = [move for move in act.moves if move.before]
     theirs = [move for other in others if other is not act for move in other.moves if move.before]
@@ -148,9 +149,9 @@ def find_condition(act: Act, others: Sequence[Act]) -> str:
 
 
 def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]]:
-    """Return what could be the condition, as clause and test, the strongest first."""
+    """Return what could be the condition, as clauses and tests, the strongest first."""
     tests: list[tuple[str, Callable[[Move], bool]]] = []
-    # What a tool answers is data: a text in it that gives orders is no condition either.
+    # What a tool answers is data: a text in it that gives orders cannot be a condition either.
     values = Counter(
         (name, value)
         for move in moves
@@ -178,7 +179,7 @@ def _get_tests(moves: Sequence[Move]) -> list[tuple[str, Callable[[Move], bool]]
 
 
 def _is_telling(name: str, value: str) -> bool:
-    """Return whether a value can be a condition: it gives no order, and names nobody and nothing of one case."""
+    """Return whether a value can be a condition: it gives no order and names nobody, and nothing of one case alone."""
     if is_order(value) or _MASKED.fullmatch(value.strip()) or _OWN_MEMBER.search(name):
         return False
     return _IDENTIFIER.fullmatch(value.strip()) is None
@@ -232,7 +233,7 @@ def _find_next(move: Move, acts: Sequence[Act]) -> Act | None:
 
 
 def count_led_on(act: Act, after: Sequence[Act]) -> int:
-    """Return in how many cases one of the acts that come after it in the playbook was done after it."""
+    """Return in how many cases an act was followed by one of those that come after it in the playbook."""
     last: dict[int, int] = {}
     for other in after:
         for move in other.moves:
@@ -244,7 +245,7 @@ def count_led_on(act: Act, after: Sequence[Act]) -> int:
 
 
 def get_telling_terms(texts: Sequence[str]) -> Counter[str]:
-    """Return in how many of the texts each term is."""
+    """Return in how many of the texts each term occurs."""
     return Counter(term for text in texts for term in set(get_terms(text)))
 
 

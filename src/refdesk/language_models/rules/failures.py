@@ -31,7 +31,7 @@ class Apart:
 
 
 def set_apart(cases: Sequence[Case]) -> Apart:
-    """Return the moves of the cases, each of the three kinds that are no steps apart; a warning is shown as none."""
+    """Return the moves of the cases, the kinds that are no steps set apart; a warning is not shown as taken back."""
     apart = Apart([], [], [], [])
     for number, case in enumerate(cases):
         moves = read_case(number, case)
@@ -47,7 +47,7 @@ def set_apart(cases: Sequence[Case]) -> Apart:
 def find_failed(case: Case, moves: Sequence[Move]) -> frozenset[int]:
     """Return the places of what was ordered or done and did not help, as the customer's next answer says.
 
-    A question between the two is passed over: "Did that help?" is what the answer answers, and not what failed.
+    A question between the two is skipped: "Did that help?" is what the customer answers, but it is not what failed.
     """
     failed = set[int]()
     for number, turn in enumerate(case.turns):
@@ -70,7 +70,7 @@ def _find_last(case: Case, moves: Sequence[Move], end: int) -> list[int]:
 
 
 def find_overtaken(case: Case, moves: Sequence[Move]) -> frozenset[int]:
-    """Return the places of what was ordered before a customer found what helped, but for what had worked."""
+    """Return the places of what was ordered before a customer found what helped, except for what had worked."""
     overtaken = set[int]()
     for found in (move for move in moves if move.is_found):
         worked = [number for number in range(found.turn) if _says(case, number, "worked")]
@@ -91,7 +91,7 @@ def find_taken_back(case: Case, moves: Sequence[Move]) -> frozenset[int]:
 
 
 def _find_unsaid(case: Case, moves: Sequence[Move], unsaid: Move, verbs: Set[str]) -> list[Move]:
-    """Return what is taken back: what orders what is forbidden now, else the last order, else the last words."""
+    """Return what is taken back: what ordered something that is forbidden now, else the last orders or words."""
     earlier = [move for move in moves if move.place < unsaid.place and move.kind == "say" and not move.is_found]
     named = [move for move in earlier if (order := read_order(move.text)) is not None and order.does & verbs]
     for turn in sorted({move.turn for move in named or earlier}, reverse=True):
@@ -110,12 +110,12 @@ def _says(case: Case, number: int, verdict: str) -> bool:
 
 
 def forbids(move: Move) -> bool:
-    """Return whether a move says only what is not to be done."""
+    """Return whether a move only says what not to do."""
     return move.kind == "say" and bool(_list_forbidden(move.text)) and not (read_order(move.text) or _NOTHING).does
 
 
 def _list_forbidden(text: str) -> frozenset[str]:
-    """Return the verbs of what a sentence or one of its clauses says not to do."""
+    """Return the verbs of what the sentences of a text, or their clauses, say not to do."""
     clauses = [clause for part in sentences.split_all(text) for clause in (part, *_CLAUSES.split(part))]
     orders = (order for clause in clauses if (order := read_order(clause)) is not None)
     return frozenset(verb for order in orders for verb in order.forbids)

@@ -13,7 +13,7 @@ from refdesk.kit import phrases, sentences
 Sort: TypeAlias = Literal["ask", "have", "forbid", "act", ""]
 
 MIN_WORDS = 3
-"""Of a sentence whose language is looked for: fewer are as likely to be names."""
+"""Fewest words of a sentence whose language is recognised: fewer are as likely to be names."""
 
 _POLITE = regex.compile(
     r"^(?:(?:bitte|por favor|veuillez|proszę|prosze|per favore|dann|请|請|麻烦您?)\b,?\s*|[请請])+", regex.IGNORECASE
@@ -39,7 +39,7 @@ def is_foreign(sentence: str) -> bool:
 
 @lru_cache(sentences.MAX_REMEMBERED)
 def sort(sentence: str) -> Sort:
-    """Return whether a sentence asks, orders, forbids or reports what was done; empty where it does none of that."""
+    """Return whether a sentence asks, orders, forbids or reports what was done; empty if it does none of these."""
     if phrases.has("QUESTION", sentence):
         return "ask"
     if phrases.has("FORBIDDEN", sentence):
@@ -57,7 +57,7 @@ def leave_polite(sentence: str) -> str:
 
 
 def word(sentence: str) -> str:
-    """Return what a sentence is as an order to the agent; it is quoted, as nobody could check a translation."""
+    """Return a sentence as an order to the agent; it is quoted, because nobody could check a translation."""
     said = sentence.strip().rstrip(" .。")
     lead = {
         "ask": "Ask",

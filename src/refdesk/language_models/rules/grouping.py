@@ -1,4 +1,4 @@
-"""Groups conversations by the problem that they are about: what one skill is to be learned from."""
+"""Groups conversations by the problem that they are about, so that one skill can be learned from each group."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Case
 
 SAME = 0.3
-"""Mean similarity from which on two groups are one."""
+"""Mean similarity from which two groups are one."""
 
 NEAR = 0.2
-"""Mean similarity from which on two groups are proposed to be one."""
+"""Mean similarity from which two groups are proposed to be one."""
 
 
 def list_openings(cases: Sequence[Case]) -> list[str]:
@@ -36,7 +36,7 @@ def group(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> Grouping:
 
     Args:
         cases: At least one.
-        vectors: Of the openings, by their text, of unit length; may lack any.
+        vectors: Those of the openings, by their text, of unit length; any may be missing.
     """
     similar = _compare(cases, vectors)
     groups = [sorted(members) for members in link(similar, np.ones(len(cases)), SAME)]
@@ -58,7 +58,7 @@ def _compare(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> NDArray[np
 
 
 def _list_done(number: int, case: Case) -> list[str]:
-    """Return the terms of what the agent did; a tool weighs like a sentence."""
+    """Return the terms of what the agent did; a call weighs like a sentence."""
     terms: list[str] = []
     for move in read_case(number, case):
         if move.kind == "call":

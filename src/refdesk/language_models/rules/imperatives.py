@@ -87,7 +87,7 @@ _BARE = regex.compile(
     r"|reconnect)\b",
     regex.IGNORECASE,
 )
-"""What begins an order whatever follows; of other verbs `verbs.begins_order` looks at that."""
+"""What begins an order whatever follows; for other verbs `verbs.begins_order` looks at what follows."""
 
 _LETS = regex.compile(r"^let['’]?s\ (?:(?:just|now|also|please|first)\ )*(?P<what>\p{Ll}.*?)[\s.!]*$", regex.IGNORECASE)
 _COMMAND = regex.compile(r"^(?P<what>`[^`\n]+`)[\s.;]*$")
@@ -125,7 +125,7 @@ _JOINED = regex.compile(
     regex.IGNORECASE,
 )
 _NOT_DONE = frozenset("been had seen heard understood noticed tried known thought hoped received".split())  # noqa: SIM905
-"""Participles of what happened to the agent: no act of its own."""
+"""Participles of what happened to the agent, which are not acts of its own."""
 
 _MENTAL_VERBS = """
     understand see know think believe apologize apologise hope appreciate love like wish guess suppose help assist be
@@ -147,7 +147,7 @@ _SHIFTS = """
 _SHIFTED = {pair.strip().partition("=")[0]: pair.strip().partition("=")[2] for pair in _SHIFTS.split("|")}
 
 _COUNTRIES = frozenset(["US", "ME"])
-"""Capitals that are no "us" and no "me"."""
+"""Words in capitals that do not mean "us" or "me"."""
 
 _FINITE = regex.compile(
     r"\ (?:are|have|had|want|wanted|wish|prefer|receive|purchase|order|choose|use|need|would|will|can|could|may"
@@ -159,7 +159,7 @@ _SUBORDINATE = regex.compile(
     r"\b(?:otherwise|if|when|whenever|until|once|because|unless|before|after|while|where|how|what|whether)\ $",
     regex.IGNORECASE,
 )
-"""What a clause begins with: the "you" after it does something."""
+"""What a clause begins with: the "you" after it is a subject."""
 _FINITE_VERB = regex.compile(
     r"\b(?:is|are|was|were|has|have|had|will|would|can|can't|cannot|could|may|might|should|must|do|does|did|don't"
     r"|doesn't|didn't"
@@ -169,7 +169,7 @@ _FINITE_VERB = regex.compile(
 """What a statement has; without it, it is a fragment, and is quoted."""
 
 _OPEN_END = regex.compile(r"\b(?:is|are|was|were|at|in|to|for|with|of|by|the|an?)$", regex.IGNORECASE)
-"""Where a statement breaks off: what followed is of one case."""
+"""Where a statement breaks off: what followed belonged to one case."""
 
 _BARE_PARTICIPLE = regex.compile(r"^(?!(?:I|we|you|he|she|it|they)\b)\p{L}+\ \p{Ll}+ed$", regex.IGNORECASE)
 """A telegram, such as "ride booked"."""
@@ -179,7 +179,7 @@ _THIRD = {"do": "does", "have": "has", "are": "is", "were": "was", "go": "goes"}
 
 
 def word(said: str) -> tuple[Manner, str]:
-    """Return what an utterance is as an order to the agent, without a full stop at its end, and of which manner."""
+    """Return the manner of an utterance, and the utterance as an order to the agent, without a full stop at its end."""
     for sentence in _by_weight(said):
         if found := _word_foreign(sentence):
             return found
@@ -190,7 +190,7 @@ def word(said: str) -> tuple[Manner, str]:
 
 
 def word_found(said: str) -> str:
-    """Return what a customer did unasked as what to have customers do; quoted where it is not in English."""
+    """Return what a customer did unasked as what to have customers do; quoted if it is not in English."""
     if foreign.is_foreign(said):
         return f"Have the customer do what helped another: “{said.strip().rstrip(' .。')}”"
     return f"Have the customer {_shift(_lower(said))}"
@@ -209,18 +209,18 @@ def tell(said: str) -> str:
 
 
 def is_fragment(said: str) -> bool:
-    """Return whether a line orders nothing and has no verb, as the name of a product."""
+    """Return whether a line orders nothing and has no verb, like the name of a product."""
     return find_order(said) is None and not _FINITE_VERB.search(said)
 
 
 CUSTOMERS = "customer's "
-"""How what is the customer's own begins, in `get_wanted`."""
+"""What `get_wanted` puts before something that is the customer's own."""
 
 
 def get_wanted(said: str) -> str:
     """Return what a question asks for, such as "customer's account number" or "name of the host".
 
-    It is empty where the question does not say that.
+    It is empty if the question does not say.
     """
     for sentence in _by_weight(said):
         bare = _LEAD.sub("", sentence)
@@ -244,7 +244,7 @@ _SENTENCES = regex.compile(r"(?<=[.!?…])(?<!\b(?:Dr|Mr|Mrs|Ms|Prof|St|No)\.)\s
 
 
 def _by_weight(said: str) -> list[str]:
-    """Return the sentences of an utterance: what was asked first, then the rest in order."""
+    """Return the sentences of an utterance: first the questions, then the rest, each in order."""
     parts = [part for part in _SENTENCES.split(said) if part.strip()]
     return sorted(parts, key=lambda part: not part.rstrip().endswith(("?", "？")))
 
@@ -277,7 +277,7 @@ def _asks_last(said: str) -> bool:
 
 
 def _turn(auxiliary: str, who: str, rest: str) -> str:
-    """Return a question's verb and subject as a clause: "are", "you", "arriving" become "the customer is arriving"."""
+    """Return the parts of a question as a clause: "are", "you", "arriving" become "the customer is arriving"."""
     auxiliary, who = auxiliary.casefold(), who if who == "IT" else who.casefold()
     subject = "the customer" if who == "you" else "you" if who in {"i", "we"} else _shift(who)
     rest = _shift(rest, first="" if subject == "the customer" else "the customer")
@@ -303,13 +303,13 @@ def _third(verb: str) -> str:
 
 
 def _put_back(verb: str) -> str:
-    """Return a verb in the past tense, where that is known; else with "did", as it was asked."""
+    """Return a verb in the past tense if that is known; else with "did", as in the question."""
     return _PAST.get(verb.casefold(), f"did {verb}")
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a sentence has somebody do, or says was done: from its verb on, in the words of whoever said it.
+    """What a sentence tells somebody to do, or says was done: from its verb on, in the words of whoever said it.
 
     Attributes:
         is_forbidden: Whether it is not to be done.
@@ -325,7 +325,7 @@ class Order:
 
 
 def find_order(sentence: str) -> Order | None:
-    """Return what a sentence orders or says was done; `None` where it is a question or a statement."""
+    """Return what a sentence orders or says was done; `None` if it is a question or another statement."""
     if foreign.is_foreign(sentence):
         return _find_foreign(sentence)
     bare = _LEAD.sub("", sentence)
@@ -340,7 +340,10 @@ def _find_foreign(sentence: str) -> Order | None:
 
 
 def _word_foreign(sentence: str) -> tuple[Manner, str] | None:
-    """Return a question or an order in another language than English, quoted; `None` where it is neither."""
+    """Return a question, an order or a report in another language than English, quoted; otherwise `None`.
+
+    The manner comes first, as in `word`.
+    """
     if not foreign.is_foreign(sentence):
         return None
     sort = foreign.sort(sentence)
@@ -364,7 +367,7 @@ def _word_done(said: str) -> tuple[Manner, str] | None:
 
 
 def restore_all(rest: str) -> str:
-    """Return the rest of a sentence with further participles, joined to the first by "and" or a comma, as bases."""
+    """Return the rest of a sentence, with further participles after "and" or a comma in their base form."""
     return _JOINED.sub(lambda match: f"{match[1]}{get_base(match[2])}", rest)
 
 
@@ -414,11 +417,11 @@ def _word_request(said: str, is_polite: bool) -> tuple[Manner, str] | None:
 
 
 def _shift(text: str, first: str = "the customer") -> str:
-    """Return the text as told of the two: I becomes you; the first you becomes the customer, later ones they.
+    """Return the text in indirect speech: "I" becomes "you"; the first "you" "the customer", later ones "they".
 
     Args:
         text: What was said.
-        first: What the customer is called first; empty where the customer has been named already.
+        first: What the customer is called first; empty if the customer has been named already.
     """
     is_first = bool(first)
 

@@ -1,4 +1,4 @@
-"""Induces one skill from all its cases: the acts that recur, in the order most agree with, and their evidence."""
+"""Induces one skill from all its cases: the acts that recur, in the order that most agree with, and their evidence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEW = 3
 
 MANY = 8
 SHARE = 0.12
-"""Of many cases, in which something must have been done to be a step."""
+"""Share of many cases in which something must have been done to be a step."""
 
 MAX_STEPS = 14
 MAX_PREREQUISITES = 6
@@ -45,7 +45,7 @@ MAX_SELDOM = 40
 FAILED = frozenset({"failed", "likely_failed"})
 WORKED = frozenset({"resolved", "likely_resolved"})
 ONE_OF_SEVERAL = "One of several ways"
-"""How a step begins that another case did otherwise."""
+"""How a step begins if other cases did something else instead."""
 
 UNKNOWN = Step("Find out what resolves this: no agent's answer was recorded.")
 """The step of a playbook whose conversations have no agent in them."""
@@ -60,12 +60,12 @@ MAX_EDGE_CASES = 3
 MAX_TRIED = 6
 MAX_SAY = 120
 BRANCHING = 0.9
-"""An act done in a smaller share of the cases than this is looked at for when it is done."""
+"""If an act was done in a smaller share of the cases than this, a condition for it is looked for."""
 
 TOGETHER = 0.7
 
 ALIKE = 0.5
-"""Share of the terms of the longer of two orders, verbs left out, that both have where they are about one thing."""
+"""Share of the terms of the longer of two orders, verbs left out, that both must have to be about one thing."""
 
 
 def list_texts(cases: Sequence[Case]) -> list[str]:
@@ -75,14 +75,14 @@ def list_texts(cases: Sequence[Case]) -> list[str]:
 
 
 def induce(cases: Sequence[Case], vectors: Mapping[str, Vector]) -> SkillDraft:
-    """Return the skill that the cases teach. Those that failed support nothing, and are shown as edge cases.
+    """Return the skill that the cases teach. Those that failed support no step, and are shown as edge cases.
 
     Args:
         cases: Oldest first; at least one.
-        vectors: Of the utterances, as `list_texts` returns them; may be empty.
+        vectors: Those of the utterances that `list_texts` returns; may be empty.
 
     Raises:
-        InvalidInputError: In none of them a customer says anything that could be searched for.
+        InvalidInputError: In none of them does a customer say anything that could be searched for.
     """
     problem = shared_problems.share_problem([case.turns for case in cases])
     if problem is None:
@@ -140,7 +140,7 @@ def induce_playbook(cases: Sequence[Case], vectors: Mapping[str, Vector], goal: 
 
 
 def _choose(acts: Sequence[Act], count: int) -> list[Act]:
-    """Return the acts that are steps, by support."""
+    """Return the acts that are steps because enough cases support them."""
     least = 1 if count < FEW else 2 if count < MANY else max(2, ceil(SHARE * count))
     chosen = [act for act in acts if len(act.cases) >= least]
     kinds = {"say", "call", "log"} if count < FEW else {"say", "call", "log", "greet", "close"}
@@ -149,10 +149,10 @@ def _choose(acts: Sequence[Act], count: int) -> list[Act]:
 
 
 def _find_ways(acts: Sequence[Act], chosen: Sequence[Act], worked: Sequence[bool]) -> list[Act]:
-    """Return what answered several cases, where none of it is a step by its support, the best supported first.
+    """Return the different answers of several cases if none of them recurs enough to be a step, best supported first.
 
-    Ties are broken by what is known to have worked, then they stand as the cases and what was done in them. Of few
-    cases whatever was done is a step, which refining leaves as it is written.
+    Ties are broken by what is known to have worked, then by the order of the cases and of what was done in them. With
+    few cases there are none, since whatever was done is a step, which refining leaves as it is written.
     """
     if len(worked) < FEW:
         return []
@@ -175,13 +175,13 @@ def _find_ways(acts: Sequence[Act], chosen: Sequence[Act], worked: Sequence[bool
 
 
 def _find_missing(chosen: Sequence[Act], acts: Sequence[Act], count: int) -> list[Act]:
-    """Return what is asked too seldom to be a step by that, but for what a call needs."""
+    """Return what is asked too seldom to be a step for that reason, but whose answer a call needs."""
     others = [act for act in acts if act not in chosen and act.kind == "say" and _word(act)[0] in {"ask", "whether"}]
     return slots.find_missing(chosen, others, 2 if count >= MANY else 1)[: MAX_STEPS - len(chosen)]
 
 
 def _join_spoken_together(acts: Sequence[Act]) -> list[Act]:
-    """Return the acts, those that are nearly always said in one breath joined to one."""
+    """Return the acts; two that are nearly always said in one breath are joined into one."""
     joined = {act.id: act for act in acts}
     alone = set(joined)
     for act in acts:
@@ -198,7 +198,7 @@ def _join_spoken_together(acts: Sequence[Act]) -> list[Act]:
 
 
 def _is_said_after(act: Act, other: Act, after: Set[tuple[int, int, int]]) -> bool:
-    """Return whether an act is mostly said right after another, at the places given."""
+    """Return whether `other` is mostly said right after `act`: at the places given."""
     most = max(len(act.moves), len(other.moves))
     if other.kind != "say" or len(other.moves) < TOGETHER * most:
         return False
@@ -206,7 +206,7 @@ def _is_said_after(act: Act, other: Act, after: Set[tuple[int, int, int]]) -> bo
 
 
 def _join_same_orders(acts: Sequence[Act]) -> list[Act]:
-    """Return the acts, those that come to the same order in other words joined to one, most cases first."""
+    """Return the acts, most cases first; those that amount to the same order in other words are joined into one."""
     by_order: dict[tuple[str, str], list[Act]] = {}
     for act in acts:
         order = _word(act)[1] if act.kind == "say" else act.id
@@ -265,13 +265,13 @@ def _word(act: Act) -> tuple[str, str]:
     if manner == "act" and sum(bool(move.after_call) or _follows_call(move) for move in act.moves) * 2 >= len(
         act.moves
     ):
-        # The tool did it: what is left to do is to say so.
+        # The tool did it: all that is left to do is to say so.
         return "tell", imperatives.tell(said)
     return manner, do
 
 
 def _is_found(act: Act) -> bool:
-    """Return whether only customers came upon what is done, without being told."""
+    """Return whether only customers came up with what is done, without being told."""
     return all(move.is_found for move in act.moves)
 
 
@@ -288,7 +288,7 @@ def _word_call(act: Act) -> str:
 
 
 def get_wording(act: Act) -> str:
-    """Return how the act is said most often: a whole wording, or the sentence that most share, with a gap before."""
+    """Return how the act is most often said: a whole wording, or the sentence that most share, after a gap mark."""
     said = [move for move in act.moves if not move.is_found] or act.moves
     preferred = [move for move in said if act.kind != "close" or "anything else" in move.text.casefold()]
     texts = [move.text for move in preferred or said]
@@ -313,7 +313,7 @@ def _write_edge_cases(acts: Sequence[Act]) -> tuple[str, ...]:
 
 
 def _write_disagreements(acts: Sequence[Act], count: int) -> list[str]:
-    """Return which acts of different cases are the opposite of each other, or set one thing to different values."""
+    """Return which acts of different cases are each other's opposite, or set one thing to different values."""
     orders = [(act, order) for act in acts if act.kind == "say" and (order := read_order(get_wording(act))) is not None]
     disagreeing = (
         (one, other)
@@ -342,13 +342,13 @@ def _get_objects(said: str) -> set[str]:
 
 
 def _write_repairs(acts: Sequence[Act], count: int) -> tuple[str, ...]:
-    """Return what is said to a customer who was not understood, where it was in several cases."""
+    """Return what is said to a customer who was not understood, if that happened in several cases."""
     often = [act for act in acts if act.kind == "repair" and len(act.cases) >= max(2, SHARE * count)]
     return tuple(f"If the request is unclear or about something else: “{get_wording(act)}”" for act in often[:1])
 
 
 def _write_tried(lead: str, tried: Sequence[Sequence[Move]], ids: Sequence[str]) -> list[str]:
-    """Return what did not become a step, after the reason for that, most cases first."""
+    """Return what did not become a step, each led by the reason for that, most cases first."""
     acts = _join_same_orders(find_acts(tried, ids, {}))
     return [f"{lead} ({len(act.cases)} of {len(ids)}): {_lower(_word(act)[1])}." for act in acts[:MAX_TRIED]]
 

@@ -1,4 +1,4 @@
-"""What happens in a case, move by move: what the agent says and does, and what customer and tools answer to it."""
+"""What happens in a case, move by move: what the agent says and does, and what the customer and tools answer."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from refdesk.playbooks import Case, Turn
 
 MAX_WORDS = 45
-"""Of what an agent says at once that is one move; a longer turn is one for each sentence."""
+"""Most words that an agent says at once that can be one move; if there are more, each sentence is a move."""
 
 MAX_MOVES = 120
-"""Of a case that are looked at, from its beginning."""
+"""Most moves of a case that are looked at, from its beginning."""
 
 MAX_SAID = 400
 MAX_REMEMBERED = 1024
-"""Cases whose moves are kept in memory: a refinement reads again what the one before has read."""
+"""Most cases whose moves are kept in memory: a refinement rereads what the one before has read."""
 
 _SHORT = 4
-"""Words of a turn that can be nothing but an aside."""
+"""Most words of a sentence beginning with a greeting that is nothing but a greeting."""
 
 Kind: TypeAlias = Literal["say", "call", "log", "greet", "close", "repair", "unsay"]
-"""What is said, a call of a tool, a note of what was done; three kinds of talk that are not about the problem; and what
-takes back what was said before."""
+"""What is said, a call of a tool, a note of what was done; three kinds of talk that are not about the problem; and
+words that take back what was said before."""
 
 _CLOSING = regex.compile(
     r"\banything\ else\b|\b(?:good)?bye\b|\bhave\ a\ (?:nice|good|great|lovely|wonderful)\b|\btake\ care\b"
@@ -87,15 +87,15 @@ class Move:
 
     Attributes:
         case: The number of the case.
-        place: Among the moves of its case, from 0.
-        turn: The number of the turn, so that what is said at once is known.
+        place: Its place among the moves of its case, from 0.
+        turn: The number of the turn, which tells what is said at once.
         text: What is said, on one line, or the tool's name.
-        arguments: Of a call.
-        before: What the customer or a tool said last before it; empty at the start.
-        after: What the customer said or the tool answered next; empty where the agent went on.
-        result: What the tool answered, where it is a JSON object: its members as text.
-        after_call: Whether `before` is what a tool answered, and its members.
-        is_found: Whether it is what a customer did unasked and that helped; its text is that as an order.
+        arguments: Those of a call.
+        before: What the customer or a tool said just before its turn; empty if neither did.
+        after: What the customer said or the tool answered next; empty if the agent went on.
+        result: The members of what the tool answered, as text, if that is a JSON object.
+        after_call: The members of what a tool answered, if that is what `before` is.
+        is_found: Whether it is something that helped and that a customer did unasked; its text is that as an order.
     """
 
     case: int
@@ -153,7 +153,7 @@ def _find_fix(turn: Turn, moves: Sequence[Move]) -> corrections.Fix | None:
 
 
 def _find_facts(case: Case) -> dict[str, str]:
-    """Return what is true of this case alone, by how it is said: the values that its tools were given and answered."""
+    """Return the facts of this case alone, which its tools were given or answered, each with a slot to replace it."""
     facts: dict[str, str] = {}
     for turn in case.turns:
         for name, value in read_members(turn.text).items() if turn.speaker == "system" else ():
@@ -176,7 +176,7 @@ def name_in_words(key: str) -> str:
 
 
 def get_terms(text: str) -> list[str]:
-    """Return the terms by which two utterances are compared: without names, numbers, masked values and little words."""
+    """Return the terms by which utterances are compared: without names, numbers, masked values and little words."""
     return [*_get_terms(text)]
 
 
@@ -189,7 +189,7 @@ def _get_terms(text: str) -> tuple[str, ...]:
 
 
 def read_members(text: str) -> dict[str, str]:
-    """Return the members of a JSON object as texts; none where the text is no object."""
+    """Return the members of a JSON object as texts; none if the text is not such an object."""
     if not text.lstrip().startswith("{"):
         return {}
     try:
@@ -203,13 +203,13 @@ def read_members(text: str) -> dict[str, str]:
 
 
 def read_answer(text: str) -> dict[str, str]:
-    """Return the members of what a tool answered; of an error in plain text, the error."""
+    """Return the members of what a tool answered; for an error in plain text, the error as a member."""
     match = _ERROR.match(text)
     return {"error": match["error"].rstrip(" .")} if match is not None else read_members(text)
 
 
 def _look(turns: Sequence[Turn], at: int, step: int) -> Turn | None:
-    """Return what the customer or a tool said next to a turn, before the agent says something else."""
+    """Return the turn before or after a turn (`step` -1 or 1) if it is the customer's or a tool's answer."""
     place = at + step
     if not 0 <= place < len(turns) or turns[place].speaker == "agent" or turns[place].call:
         return None
@@ -220,7 +220,7 @@ def _read_turn(turn: Turn, before: Turn | None, has_records: bool) -> Iterator[t
     if turn.call:
         yield "call", turn.call
     elif turn.speaker == "system":
-        # What follows a call is its answer.
+        # What follows a call is its answer, not a note.
         if not (before is not None and before.call) and not _is_data(turn.text):
             for sentence in sentences.split(turn.text):
                 yield "log", sentence
@@ -232,20 +232,20 @@ def _read_turn(turn: Turn, before: Turn | None, has_records: bool) -> Iterator[t
 
 
 def _is_field(item: str) -> bool:
-    """Return whether an item of a list only gives what a record has: where tools answer records, agents pass it on."""
+    """Return whether a list item only gives a field of a record: agents pass on the records that tools answer with."""
     if _LABELLED.match(item):
         return True
     return sentences.says_something(item) and not sentences.asks(item) and imperatives.is_fragment(item)
 
 
 def _is_data(text: str) -> bool:
-    """Return whether what a tool wrote is a value, an error or a bare id, and no note of what was done."""
+    """Return whether what a tool wrote is a value, an error or a bare id rather than a note of what was done."""
     said = text.strip()
     return _STRUCTURED.match(said) is not None or _ID.fullmatch(said) is not None or _ERROR.match(said) is not None
 
 
 def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
-    """Yield what a line of an agent says: pleasantries by their kind, what is short as one move."""
+    """Yield what an agent's line says: pleasantries by their kind, the rest as moves (see `_cut`)."""
     said = list[str]()
     for sentence in sentences.split_all(line):
         sentence = _leave_name(sentence)
@@ -272,12 +272,12 @@ def _read_line(line: str) -> Iterator[tuple[Kind, str]]:
 
 
 def _leave_name(sentence: str) -> str:
-    """Return what is said to somebody without the name: it is of one case."""
+    """Return a sentence without the name of the person addressed, which belongs to one case alone."""
     return _VOCATIVE.sub("", sentence)
 
 
 def _is_of_one_case(sentence: str) -> bool:
-    """Return whether a line only heads a list, or only gives a value that was masked: "Order ID: [order number]"."""
+    """Return whether a line only introduces a list, or only gives a masked value: "Order ID: [order number]"."""
     if (match := _LABELLED.match(sentence)) is None:
         return False
     value = match["value"] or ""
@@ -296,9 +296,9 @@ def _cut(said: list[str]) -> Iterator[tuple[Kind, str]]:
 
 
 def _join_to_orders(said: Sequence[str]) -> Iterator[str]:
-    """Yield what is said at once as one move; where it orders several things, one for each, with what is said to it.
+    """Yield what is said at once as one move or, if it orders several things, as one for each with what belongs to it.
 
-    What is reported to have been done stays with what the customer is to do about it.
+    A report of what has been done stays with what the customer is to do about it.
     """
     found = [(number, imperatives.find_order(sentence)) for number, sentence in enumerate(said)]
     orders = [number for number, order in found if order is not None and not order.is_report]

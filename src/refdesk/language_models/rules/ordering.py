@@ -39,7 +39,7 @@ def _get_depth(act: Act) -> float:
 
 
 def _count(acts: Sequence[Act]) -> NDArray[np.float64]:
-    """Return by how many cases each act comes before each other, less those in which it comes after."""
+    """Return in how many cases each act comes before each other one, less those in which it comes after it."""
     firsts: dict[int, dict[int, int]] = defaultdict(dict)
     for number, act in enumerate(acts):
         for move in act.moves:
@@ -53,7 +53,7 @@ def _count(acts: Sequence[Act]) -> NDArray[np.float64]:
 
 
 def _improve(ordered: list[int], votes: NDArray[np.float64]) -> list[int]:
-    """Return the order after moving single acts to where they contradict least, until none would gain."""
+    """Return the order after moving single acts to where they contradict the fewest cases, until no move gains."""
     for _ in range(len(ordered)):
         moved = False
         for act in ordered:

@@ -1,7 +1,7 @@
-"""Which orders cannot be one act, however alike they are: to do the opposite, something else, with another value.
+"""Which orders cannot be one act, however alike they are: they do the opposite, something else, or set another value.
 
-What is of one case, such as the number of an order, a day or an amount, makes no difference, and neither does what the
-agent set to another value in each case.
+What belongs to one case, such as the number of an order, a day or an amount, makes no difference, and neither does what
+the agent set to another value in each case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS_OF_VERBS = """
     replace,swap,exchange,change update,upgrade downgrade send,forward,mail,email,ship,resend print rename connect,pair
     disconnect,unplug lock unlock check,verify,inspect,review
 """
-"""Verbs by what is done; one of another group does something else."""
+"""Verbs grouped by what they do; a verb of another group does something else."""
 
 
 def _pair(text: str) -> frozenset[tuple[str, str]]:
@@ -52,7 +52,7 @@ _OPPOSITE_VERBS, _CONTRASTING = _pair(_OPPOSITES), _pair(_CONTRASTS)
 _CONTRASTED = frozenset(word for pair in _CONTRASTING for word in pair)
 _KIND = {verb: number for number, kind in enumerate(_KINDS_OF_VERBS.split()) for verb in kind.split(",")}
 _WAYS = frozenset(["open", "go", "click", "press", "select", "choose"])
-"""Verbs of the way to what is done."""
+"""Verbs that lead to what is done, rather than say it."""
 
 _REVERSING = ("un", "dis", "de")
 
@@ -86,7 +86,7 @@ _OF_ONE_CASE = regex.compile(
 _NUMBER = regex.compile(r"(?<![\w.])v?\d+(?:[.,]\d+)*")
 _WORD = regex.compile(r"(?<![\w.\[])(?:v?\d+(?:[.,]\d+)*|\p{L}[\p{L}\d-]*)(?![\w\]])")
 SLOT = "[value]"
-"""What stands for a value that every case has of its own."""
+"""Stands for a value that every case has of its own."""
 
 _CODE = regex.compile(r"(?<![\w-])\p{Lu}[\p{Lu}\d]+(?:-[\p{Lu}\d]+)*(?![\w-])")
 _LETTER = regex.compile(
@@ -114,7 +114,7 @@ class Order:
         does: The verbs, with their particles, such as turn-off.
         forbids: Those that are not to be done.
         contrasts: Words that have an opposite.
-        values: What something is to be set to; empty where nothing is set, or only to what is of one case.
+        values: What something is to be set to; empty if nothing is set, or only to what belongs to one case.
         done: Those of the values that the agent set.
     """
 
@@ -127,7 +127,7 @@ class Order:
 
 @lru_cache(sentences.MAX_REMEMBERED)
 def read_order(text: str) -> Order | None:
-    """Return what an utterance orders, or `None` where it orders nothing."""
+    """Return what an utterance orders or says was done, or `None` if that is nothing."""
     found = [order for each in sentences.split_all(text) if (order := imperatives.find_order(each)) is not None]
     if not found:
         return None
@@ -182,7 +182,7 @@ def _normalise(value: str) -> str:
 
 
 def differ(one: Order | None, other: Order | None) -> bool:
-    """Return whether two orders cannot be one act: they contradict each other, or have nothing done in common."""
+    """Return whether two orders cannot be one act: they contradict each other, or do different kinds of things."""
     if one is None or other is None or one == other:
         return False
     kinds, others = ({_KIND[verb] for verb in order.does if verb in _KIND} for order in (one, other))
@@ -192,7 +192,7 @@ def differ(one: Order | None, other: Order | None) -> bool:
 
 
 def contradict(one: Order, other: Order) -> bool:
-    """Return whether one order is to do the opposite of the other, or sets another value."""
+    """Return whether one order does what the other forbids or its opposite, or sets another value."""
     if one.does & other.forbids or other.does & one.forbids:
         return True
     mine, theirs = one.does - other.does - _reversed(one), other.does - one.does - _reversed(other)

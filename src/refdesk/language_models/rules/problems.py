@@ -25,22 +25,22 @@ MAX_CONDITIONS = 4
 MAX_CONDITION = 160
 MAX_KEYWORDS = 16
 MIN_TELLING = 4
-"""Words that name a problem whatever they are."""
+"""With this many telling words, a sentence names the problem whatever they are."""
 
 SHOUTED = 4
-"""Words in capitals from which on they are no names or codes, but shouted."""
+"""Fewest words in capitals that count as shouted, rather than as names or codes."""
 
 FEW_TELLING = 2
-"""Words that name it where nothing tells more."""
+"""Telling words that are enough if no sentence tells more."""
 
 MOST_BEFORE = 4
-"""Sentences among which the problem is looked for."""
+"""How many sentences are searched for the problem."""
 
 MAX_REMEMBERED = 1024
-"""Conversations whose problem and keywords are kept in memory: refining reads again what it has read before."""
+"""Most conversations whose problem and keywords are kept in memory: refining rereads what it has read before."""
 
 OPENING_TURNS = 8
-"""Of the customer: later ones mostly answer questions. The first is often a greeting."""
+"""Turns of the customer that are the opening: the first is often a greeting, and later ones mostly answer questions."""
 
 _ASKING = regex.compile(
     r"""^(?:(?:can|could|would|will)\ (?:you|i|we)\ (?:please\ )?(?:(?:help|assist)\ me\ (?:to\ |with\ )?|please\ )?
@@ -88,7 +88,7 @@ _VAGUE = frozenset(
         """
     )
 )
-"""What names no problem by itself: "It's broken"."""
+"""Words that name no problem by themselves: "It's broken"."""
 
 _INTRODUCED = regex.compile(
     r"""\b(?:my\ name(?:'s|\ is)|name\ is|i'm|i\ am|this\ is|it's|call\ me|dear|mr\.?|mrs\.?|ms\.?|dr\.?)
@@ -105,7 +105,7 @@ _PLEASE = regex.compile(
     (?:\ (?:out|with\ (?:that|this|it)))?(?:,?\ please)?)$""",
     regex.IGNORECASE | regex.VERBOSE,
 )
-"""What a title can do without at its end."""
+"""What can be cut from the end of a title."""
 
 _HOW = regex.compile(r"\bhow (?:do|can|to|would)\b|\bwhere (?:do|can)\b", regex.IGNORECASE)
 _BUG = regex.compile(
@@ -137,7 +137,7 @@ class Problem:
 
 @lru_cache(MAX_REMEMBERED)
 def find_problem(conversation: tuple[Turn, ...]) -> Problem | None:
-    """Return the problem, or `None` when no customer says anything that could be searched for."""
+    """Return the problem, or `None` if the customer says nothing that could be searched for."""
     turns = list_said(conversation)
     began, after = ([each for is_after, said in turns if is_after == late for each in said] for late in (False, True))
     said = [*began, *after]
@@ -151,9 +151,9 @@ def find_problem(conversation: tuple[Turn, ...]) -> Problem | None:
 
 
 def list_said(conversation: Sequence[Turn]) -> list[tuple[bool, list[str]]]:
-    """Return what the customer said, turn by turn, with whether the agent had said anything but questions before.
+    """Return what the customer said, turn by turn, each with whether the agent had said more than questions before it.
 
-    Sentences that say only how it went are left out, unless the customer says nothing else.
+    Sentences that only say how it went are left out, unless the customer says nothing else.
     """
     told, whole = list[tuple[bool, list[str]]](), list[tuple[bool, list[str]]]()
     is_answered = False
@@ -173,7 +173,7 @@ def _says_outcome(sentence: str) -> bool:
 
 
 def _find_main(began: Sequence[str], after: Sequence[str]) -> str:
-    """Return the sentence that names the problem: of what the customer began with, where that says anything."""
+    """Return the sentence that names the problem: one that the customer began with, if those say anything."""
     open_still = [sentence for sentence in began if verdicts.judge_answer(sentence) != "worked"]
     for said in (open_still, [sentence for sentence in after if not verdicts.judge_answer(sentence)]):
         counts = [(sentence, _count_telling(sentence)) for sentence in said[:MOST_BEFORE]]
@@ -194,13 +194,13 @@ def _wishes(sentence: str) -> bool:
 
 
 def _count_telling(sentence: str) -> int:
-    """Return how many different words of a sentence not every customer says."""
+    """Return how many different telling words a sentence has: words that not every customer says."""
     telling = set(analyse(sentence)) - get_stop_terms() - FILLERS - _VAGUE
     return len([term for term in telling if not term.isdigit()])
 
 
 def leave_names(conversation: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield the turns without those that answer the question for a name by one."""
+    """Yield the turns without those in which customers only answer the question for their name."""
     asked = False
     for turn in conversation:
         if not (asked and turn.speaker == "customer" and len(turn.text.split()) <= MAX_NAME_WORDS):
@@ -229,7 +229,7 @@ def _write_title(sentence: str) -> str:
 def find_keywords(conversation: tuple[Turn, ...]) -> tuple[str, ...]:
     """Return the words that both sides use most, each in its most frequent spelling, most distinctive first.
 
-    A word counts by the number of turns it is in, and double where both sides say it.
+    A word counts by the number of turns that it is in, times the number of sides that say it.
     """
     names = _get_names(conversation)
     spellings: dict[str, Counter[str]] = {}
@@ -248,13 +248,13 @@ def find_keywords(conversation: tuple[Turn, ...]) -> tuple[str, ...]:
 
 
 def _get_names(conversation: Sequence[Turn]) -> frozenset[str]:
-    """Return the terms of names by which people introduce themselves or are addressed."""
+    """Return the terms in the names by which people introduce themselves or are addressed."""
     found = (match for turn in conversation for match in _INTRODUCED.finditer(turn.text))
     return frozenset(term for match in found for name in match.groups() if name for term in analyse(name))
 
 
 def _get_words(text: str, names: frozenset[str]) -> dict[str, str]:
-    """Return term → spelling of the words of a text that could be keywords, in its order."""
+    """Return term → spelling of the words of a text that could be keywords, in the order of the text."""
     if sentences.is_unspaced(text):
         return {word: word for word in _UNSPACED_WORD.findall(text)}
     words: dict[str, str] = {}
@@ -266,7 +266,7 @@ def _get_words(text: str, names: frozenset[str]) -> dict[str, str]:
 
 
 def guess_issue_type(problem: str, conversation: Sequence[Turn]) -> str:
-    """Return `escalation`, `bug`, `feature-request`, `how-to`, or nothing where none of them shows."""
+    """Return `escalation`, `bug`, `feature-request`, `how-to`, or an empty text if nothing shows any of them."""
     if any(turn.speaker == "agent" and escalates(turn.text) for turn in conversation[-6:]):
         return "escalation"
     for name, pattern in (("feature-request", _WISHED), ("bug", _BUG), ("how-to", _HOW)):

@@ -1,4 +1,4 @@
-"""What several conversations have in common as their problem: in the words that most of the customers share."""
+"""The problem that several conversations have in common, in the words that most of the customers share."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MAX_OPENINGS = 40
 MAX_OPENING = 240
 OPENING_TURNS = 2
 MAX_WHOLE = 600
-"""Of all that a customer said."""
+"""Most code points that are kept of all that a customer said."""
 
 MAX_SAID = 8000
-"""Of what the customers of a skill said, openings and all: what it is found by."""
+"""Most code points of what the customers of a skill said, openings included: what it is found by."""
 
 _OWN_FACT = regex.compile(r"\d|\[[^\]\n]+\]|(?<=\s)(?!I\b)\p{Lu}\p{Ll}+")
 """What marks a sentence as about one case: a number, a masked value, a name."""
@@ -46,9 +46,9 @@ Turns: TypeAlias = "tuple[Turn, ...]"
 
 
 def share_problem(conversations: Sequence[Turns]) -> Problem | None:
-    """Return the problem that the conversations share, or `None` where none of them has one.
+    """Return the problem that the conversations share, or `None` if none of them has one.
 
-    Its title is the customer's that says most of what the others say too, and least that is of one case alone.
+    Its title is the one that says most of what the other customers say too, and least that belongs to one case alone.
     """
     found = [problem for turns in conversations if (problem := find_problem(turns)) is not None]
     if len(found) < 2:
@@ -66,7 +66,7 @@ def share_problem(conversations: Sequence[Turns]) -> Problem | None:
 
 
 def _share_conditions(by_case: Sequence[Sequence[str]]) -> list[str]:
-    """Return the conditions; of many cases, only those that at least two of them have in much the same words."""
+    """Return the conditions; with many cases, only those that at least two cases have in much the same words."""
     every = list(dict.fromkeys(condition for conditions in by_case for condition in conditions))
     if len(by_case) < FEW:
         return every
@@ -85,7 +85,7 @@ def _get_terms(text: str) -> frozenset[str]:
 
 
 def _is_like(terms: Set[str], other: Set[str]) -> bool:
-    """Return whether most of the terms of both are in each."""
+    """Return whether two sets of terms have most of their terms in common."""
     fewer, more = sorted((len(terms), len(other)))
     if fewer <= LIKE * more:
         return False
@@ -94,7 +94,7 @@ def _is_like(terms: Set[str], other: Set[str]) -> bool:
 
 
 def share_keywords(conversations: Sequence[Turns]) -> tuple[str, ...]:
-    """Return the keywords of all, those of the most conversations first, then in the order they have within one.
+    """Return the keywords of all, those of the most conversations first, then in the order within a conversation.
 
     The names of the tools that were called come first, in words: they say what was done.
     """
@@ -110,9 +110,9 @@ def share_keywords(conversations: Sequence[Turns]) -> tuple[str, ...]:
 
 
 def list_openings(conversations: Sequence[Turns]) -> tuple[str, ...]:
-    """Return what customers said, without pleasantries and names: how the last of them began, one line for each.
+    """Return what customers said, without pleasantries and names: how the latest of them began, one text for each.
 
-    While there is room, all that each of them said follows: the fewer cases there are, the more is known of each.
+    While there is room, all that each of them said follows: the fewer cases there are, the more is kept of each.
     """
     began = [opening for turns in reversed(conversations) if (opening := find_opening(turns))][:MAX_OPENINGS]
     room, whole = MAX_SAID - sum(map(len, began)), list[str]()
@@ -126,13 +126,13 @@ def list_openings(conversations: Sequence[Turns]) -> tuple[str, ...]:
 
 @lru_cache(MAX_REMEMBERED)
 def find_opening(turns: Turns) -> str:
-    """Return what the customer said in the first turns that say something; empty where none does."""
+    """Return what the customer said in the first turns that say something; empty if none does."""
     return sentences.shorten(" ".join(_list_said(turns)[:OPENING_TURNS]), MAX_OPENING)
 
 
 @lru_cache(MAX_REMEMBERED)
 def find_said(turns: Turns) -> str:
-    """Return what the customer said that says something, cut to size."""
+    """Return everything that the customer said that says something, cut to size."""
     return sentences.shorten(" ".join(_list_said(turns)), MAX_WHOLE)
 
 
@@ -141,14 +141,14 @@ def _list_said(turns: Turns) -> list[str]:
 
 
 def _count_shares(texts: Sequence[str]) -> dict[str, float]:
-    """Return, for each term that names something, the share of the texts that it is in."""
+    """Return, for each term that names something, the share of the texts in which it occurs."""
     stop = get_stop_terms() | FILLERS
     counts = Counter(term for text in texts for term in set(analyse(text)) - stop if not term.isdigit())
     return {term: count / len(texts) for term, count in counts.items()}
 
 
 def _rate(sentence: str, shares: dict[str, float]) -> float:
-    """Return how well a sentence says what all share: its shared terms, less for every word that only it has."""
+    """Return how well a sentence says what all share: by its shared terms, less for its length and facts of its own."""
     terms = {term for term in analyse(sentence) if term in shares}
     if not terms:
         return 0.0
@@ -157,7 +157,7 @@ def _rate(sentence: str, shares: dict[str, float]) -> float:
 
 
 def _spread(texts: Iterable[str]) -> list[str]:
-    """Return the texts without those that say little that one before has not said."""
+    """Return the texts without those that say little more than an earlier one."""
     kept: list[tuple[str, frozenset[str]]] = []
     for text in texts:
         terms = _get_terms(text)

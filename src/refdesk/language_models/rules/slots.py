@@ -1,6 +1,6 @@
-"""Questions whose answers a tool is called with: what a call needs is asked for, however seldom it had to be.
+"""Questions whose answers a tool is called with: what a call needs is asked for, however seldom that was necessary.
 
-Most customers say at once where they want to go; whoever does not must be asked all the same.
+Most customers say at once where they want to go; those who do not must still be asked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def find_missing(chosen: Sequence[Act], others: Sequence[Act], least: int) -> li
 
     Args:
         chosen: The acts that are steps.
-        others: The questions that are none, those of the most cases first.
+        others: The questions that are not steps, those of the most cases first.
         least: How many cases must support one.
     """
     calls = [act for act in chosen if act.kind == "call"]

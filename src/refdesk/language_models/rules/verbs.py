@@ -20,7 +20,7 @@ _IRREGULAR_FORMS = """
     withdrawn/withdraw withdrew/withdraw withheld/withhold won/win wound/wind written/write wrote/write
 """
 IRREGULAR = {form: base for pair in _IRREGULAR_FORMS.split() for form, _, base in [pair.partition("/")]}
-"""Form → base of those that no rule makes."""
+"""Form → base, for the forms that no rule makes."""
 
 _BASES_IN_EED = regex.compile(r"(?:n|bl|f|sp|s|w|br|h|exc|proc|succ)eed")
 _DOUBLED = regex.compile(r"([bdgkmnprtvz])\1$")
@@ -55,7 +55,7 @@ _SILENT_E = regex.compile(
 
 
 def restore(stem: str) -> str:
-    """Return a verb from its stem before -ed or -ing: its silent e comes back, its doubled consonant goes."""
+    """Return a verb from its stem before -ed or -ing: a silent e is put back, a doubled consonant made single."""
     if _DOUBLED_L.search(stem) or _K_AFTER_C.search(stem):
         return stem[:-1]
     if _DOUBLED.search(stem):
@@ -69,7 +69,7 @@ def is_past(word: str) -> bool:
 
 
 def get_base(form: str) -> str:
-    """Return the base of an English past or progressive form, such as refund of refunded; the word itself of others."""
+    """Return the base of an English past or progressive form, "refund" for "refunded"; other words stay as they are."""
     word = form.casefold()
     if word in IRREGULAR:
         return IRREGULAR[word]
@@ -102,7 +102,7 @@ _COMMON_VERBS = """
     wash wipe withdraw write zip
 """
 COMMON = frozenset(_COMMON_VERBS.split())
-"""Bases that agents and customers of a service desk use."""
+"""Base forms of verbs that agents and customers of a service desk use."""
 
 _NO_VERBS = """
     i you he she it we they this that these those there here who what which when where why how whether if unless until
@@ -141,7 +141,7 @@ def can_begin_order(said: str) -> bool:
 
 
 def begins_order(said: str) -> bool:
-    """Return whether a sentence begins as an imperative does: with a verb, known or not, and what it is done to."""
+    """Return whether a sentence begins like an imperative: with a known verb, or with another and its object."""
     match = _FIRST.match(said)
     if match is None or not can_begin_order(said):
         return False
