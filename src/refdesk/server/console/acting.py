@@ -1,6 +1,6 @@
-"""Forms that do something: each is an operation of the table, asked for as the person who sends the form.
+"""Forms that do something: each runs an operation of the table `ACTS` as the person who sends the form.
 
-A form is read from an address (`GET`) and does nothing until it is sent (`POST`), from a page of this server.
+A form is shown at an address (`GET`) and does nothing until it is sent (`POST`) from a page of this server.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from refdesk.server.console.visits import Visit
 
 SENDER = "sender"
-"""The field of every form that says as whom it was opened: another tab may have signed somebody else in since."""
+"""The field of every form that says who opened it: another tab may have signed somebody else in since."""
 
 MOST_FIELDS = 40
 MOST_FIELD_BYTES = 8 * 1024 * 1024
-"""Of one field; the gate lets no larger request through anyway."""
+"""Most bytes of one field; the gate lets no larger request through anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Filled:
     """A field with what is in it.
 
     Attributes:
-        value: As a form has it.
-        schema: Of the operation's argument.
-        options: What may be chosen, with words for it.
+        value: As text, the way a form has it.
+        schema: That of the operation's argument.
+        options: What may be chosen, with labels.
     """
 
     field: Field
@@ -77,7 +77,7 @@ async def show_or_do(visit: Visit) -> Response:
 
 
 async def keep(visit: Visit) -> Response:
-    """Show a form as it was filled in by somebody who is not signed in any more, to be sent once more; do nothing."""
+    """Show a form as filled in by somebody who is no longer signed in, to be sent once more; do nothing else."""
     act, operation = _find_act(visit)
     require_own_page(visit)
     given, opened_by = await _read_sent(visit, act)
@@ -93,7 +93,7 @@ def _find_act(visit: Visit) -> tuple[Act, Operation]:
 
 
 async def _read_sent(visit: Visit, act: Act) -> tuple[dict[str, str], str]:
-    """Return what a form was filled in with, and as whom it was opened; empty where it does not say so."""
+    """Return what a form was filled in with, and who opened it; empty if it does not say."""
     sent = await visit.request.form(max_fields=MOST_FIELDS, max_files=0, max_part_size=MOST_FIELD_BYTES)
     given = {field.name: str(sent.get(field.name, "")).replace("\r\n", "\n") for field in act.fields}
     return given, str(sent.get(SENDER, ""))
@@ -105,12 +105,12 @@ def _name_sender(visit: Visit) -> str:
 
 
 def require_own_page(visit: Visit) -> None:
-    """Return when a form was sent from a page of this server.
+    """Check that a form was sent from a page of this server.
 
-    Browsers say where a form is from, and no page can make them say otherwise.
+    Browsers say where a form comes from, and no page can make them say otherwise.
 
     Raises:
-        PermissionDeniedError: It was sent from elsewhere, or it is not said from where.
+        PermissionDeniedError: It was sent from elsewhere, or its origin is not stated.
     """
     headers = visit.request.headers
     origin = headers.get("origin")
@@ -130,17 +130,17 @@ async def _show_form(
     opened_by: str = "",
     is_signed_out: bool = False,
 ) -> Response:
-    """Return a form that is filled in.
+    """Return the page of a form that is filled in.
 
     Args:
         visit: Whose it is.
         act: What it does.
-        operation: By which it does that.
+        operation: The operation that does it.
         given: What is in the fields.
         error: Why it was not done.
-        meanwhile: What somebody else did, so that it was not done.
-        opened_by: As whom it was opened, where it was not done because of that.
-        is_signed_out: Whether it was not done because nobody is signed in, of whom nothing can be asked.
+        meanwhile: What somebody else did, if it was not done because of that.
+        opened_by: Who opened it, if it was not done because of that.
+        is_signed_out: Whether it was not done because nobody is signed in; then no operation can be asked.
     """
     subject = await act.describe(visit, given) if act.describe is not None and not is_signed_out else ""
     values = {
@@ -185,7 +185,7 @@ def _write(default: object) -> str:
 
 
 def _read_form(act: Act, operation: Operation, given: Mapping[str, str]) -> dict[str, object]:
-    """Return the arguments that a form was filled in with; what was left empty is left out, unless it may be empty."""
+    """Return the arguments that a form was filled in with; empty fields are left out, unless they may be empty."""
     properties = _get_schema(operation)["properties"]
     arguments: dict[str, object] = {}
     for field in act.fields:
@@ -204,15 +204,15 @@ def _read_form(act: Act, operation: Operation, given: Mapping[str, str]) -> dict
 
 
 def _make_token(given: Mapping[str, str]) -> str:
-    """Return the idempotency token of a form: the same for the same form, filled in alike; another once it is changed.
+    """Return the idempotency token of a form: the same for the same form filled in alike, another once it is changed.
 
-    Who goes back to a form that was sent finds it with the token it had, and may write something else into it.
+    Whoever goes back to a form that was sent finds it with its old token, and may write something else into it.
     """
     return str(uuid5(NAMESPACE_OID, json.dumps(given, sort_keys=True)))
 
 
 def _find_back(visit: Visit) -> str:
-    """Return where the person came from, if that is a page of the console; else its start."""
+    """Return where the person came from if that is a page of the console; else its start page."""
     referrer = urlsplit(visit.request.headers.get("referer", ""))
     is_own = referrer.netloc.lower() == visit.request.headers.get("host", "").lower()
     is_page = referrer.path.startswith("/console/") and not referrer.path.startswith("/console/do/")
@@ -225,5 +225,5 @@ def _add(address: str, query: str) -> str:
 
 
 def link(act: str, **arguments: str) -> str:
-    """Return the address of a form, with what is known of its fields."""
+    """Return the address of a form, with what is known for its fields."""
     return f"/console/do/{act}?{urlencode(arguments)}"

@@ -1,4 +1,4 @@
-"""What can be done in the console: for each operation, what its form says, what it asks for, and where it leads."""
+"""What can be done in the console: for each operation, what its form says and asks for, and where it leads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind: TypeAlias = Literal["line", "text", "words", "number", "choice", "check", 
 Lead: TypeAlias = Callable[[Given, Answer], tuple[str, "dict[str, str] | None"]]
 
 WAIT_SECONDS = 1.5
-"""How long a page waits for what takes long; it goes on without it."""
+"""How long a page waits for something slow, which then goes on without it."""
 
 MOST_OFFERED = 200
 MOST_GAPS = 100
@@ -31,14 +31,14 @@ WATCHES = "/console/watches"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a form: an argument of the operation, or what the act itself does more with.
+    """A field of a form: an argument of the operation, or something that the act itself makes use of.
 
     Attributes:
-        kind: `words` is a list, separated by commas; `token` is made for each form, so that it counts once.
-        words: For values that may be chosen, by value.
-        offer: Returns what may be chosen, value and words, where the operation's schema does not say.
+        kind: `words` is a list, separated by commas; `token` is made for each form, so that the form counts once.
+        words: Labels of the values that may be chosen, by value.
+        offer: Returns what may be chosen, value and label, if the operation's schema does not say.
         rows: Height of a text.
-        may_be_empty: Whether an empty field means nothing at all, rather than what was there before.
+        may_be_empty: Whether an empty field means an empty list, rather than what was there before.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Overtaken:
     """A form that came too late.
 
     Attributes:
-        given: What its fields are to have, so that it does what was meant after all.
-        meanwhile: What somebody else did, for the page: `by` whom, when (`at`), and `compared` with what was before.
+        given: What to put into its fields so that it does what was meant after all.
+        meanwhile: What somebody else did, for the page: `by` whom, when (`at`), and how it `compared` with before.
     """
 
     given: Given
@@ -77,10 +77,10 @@ class Act:
         text: What it does, in a sentence or two.
         button: What sends the form.
         lead: Returns where doing it leads, and the arguments that undo it, if it can be undone.
-        load: Returns what the fields have before anybody fills them in, from the address.
+        load: Returns what is in the fields before anybody fills them in, given the address.
         describe: Returns what it is done to, for people.
         run: Does it, and returns the answer.
-        overtake: Returns how to go on where somebody else was quicker; `None` where that is not why it failed.
+        overtake: Returns how to go on if somebody else was quicker; `None` if that is not why it failed.
     """
 
     title: str
@@ -119,7 +119,7 @@ async def _load_note(visit: Visit, given: Given) -> Given:
 
 
 async def _overtake_edit(visit: Visit, given: Given, error: errors.RefdeskError) -> Overtaken | None:
-    """Let a text that was written on an older version be stored in place of what holds now, once its writer knows."""
+    """Let a text based on an older version replace the one that holds now, once its writer knows about that."""
     head = (error.details or {}).get("headId") if isinstance(error, errors.ConflictError) else None
     if head is None:
         return None
@@ -129,18 +129,18 @@ async def _overtake_edit(visit: Visit, given: Given, error: errors.RefdeskError)
 
 
 async def _edit(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
-    """Edit as the form says it: without a date it does not expire, whatever the version before did."""
+    """Edit as the form says: without a date the entry does not expire, whatever the version before said."""
     return await visit.ask(operation, {"neverExpires": "expiresAt" not in arguments, **arguments})
 
 
 def _lead_restored(given: Given, answer: Answer) -> tuple[str, dict[str, str] | None]:
-    """Lead to the entry. Withdrawing it undoes that, but where an edit was undone by it, restoring that edit does."""
+    """Lead to the entry. Withdrawing it undoes this; if this undid an edit, restoring that edit undoes it."""
     edit = answer.get("withdrawnEdit")
     return _note(given["id"]), {"id": edit, UNDOING: "restore_knowledge"} if edit else {"id": given["id"]}
 
 
 async def _name_note(visit: Visit, given: Given) -> str:
-    """Return the title of the entry; nothing where it cannot be read, such as one that was withdrawn."""
+    """Return the title of the entry; empty if it cannot be read, for example because it was withdrawn."""
     id = given.get("id") or given.get("oldId") or ""
     try:
         return (await visit.ask("get_knowledge", {"id": id}))["title"] if visit.may("get_knowledge") else ""
@@ -156,7 +156,7 @@ async def _name_skill(visit: Visit, given: Given) -> str:
 
 
 async def _name_impact(visit: Visit, given: Given) -> str:
-    """Return the titles of what relies on what, as the form asks whether it does."""
+    """Return both titles, of what may rely on an announcement and of that, since the form asks whether it does."""
     skill, note = {"skill_id": given.get("id", "")}, {"id": given.get("id", "")}
     name = await (_name_skill(visit, skill) if given.get("toolset") == "skills" else _name_note(visit, note))
     update = {"id": given.get("announcement", ""), "detail": "concise"}
@@ -170,7 +170,7 @@ async def _name_case(visit: Visit, given: Given) -> str:
 
 
 async def _name_gap(visit: Visit, given: Given) -> str:
-    """Return the question of a gap, whatever its state; nothing where there is none of that id."""
+    """Return the question of a gap, whatever its state; empty if there is none with that id."""
     found = (await visit.ask("list_gaps", {"status": "all", "limit": MOST_GAPS}))["gaps"]
     return next((each["question"] for each in found if each["id"] == given.get("id")), "")
 
@@ -186,7 +186,7 @@ async def _offer_syncs(visit: Visit, _: Given) -> list[tuple[str, str]]:
 
 
 async def _begin(visit: Visit, operation: str, arguments: Mapping[str, object]) -> Answer:
-    """Begin what takes long, and return when it is done or a page has waited long enough; it goes on either way."""
+    """Begin something slow, and return when it is done or the page has waited long enough; it goes on either way."""
     group = visit.site.desk.questions
     if group is None:
         return await visit.ask(operation, arguments)
@@ -209,7 +209,7 @@ async def _begin(visit: Visit, operation: str, arguments: Mapping[str, object]) 
 
 
 async def _name_watch(visit: Visit, given: Given) -> str:
-    """Return what a watch of the person's is about; nothing where there is none of that id."""
+    """Return what one of the person's watches is about; empty if there is none with that id."""
     found = (await visit.ask("list_watches", {"limit": MOST_OFFERED}))["watches"]
     return next((each.get("label") or each["subject"] for each in found if each["id"] == given.get("id")), "")
 
@@ -455,4 +455,4 @@ ACTS: Mapping[str, Act] = {
         run=_begin,
     ),
 }
-"""By operation."""
+"""The acts, by operation."""

@@ -9,10 +9,10 @@ READERS = {
     "knowledge": ("get_knowledge", "id"),
     "skills": ("get_skill", "skill_id"),
 }
-"""What reads a thing, by the toolset that keeps it, and the argument for its id."""
+"""The operation that reads a thing, and its argument for the id, by the toolset that keeps the thing."""
 
 
 def find_address(toolset: str, id: str) -> str:
-    """Return the address of a thing's page; empty where it has none."""
+    """Return the address of a thing's page; empty if it has none."""
     operation, argument = READERS.get(toolset, ("", ""))
     return f"/console/read/{operation}?{urlencode({argument: id})}" if operation else ""

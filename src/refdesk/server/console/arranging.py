@@ -11,7 +11,7 @@ Fields: TypeAlias = "Mapping[str, Any]"
 
 TITLES = ("title", "name", "subject")
 TEXTS = ("summary", "problem", "description", "body", "content", "resolution", "answer")
-"""Fields that are read, in this order; all others are facts."""
+"""Fields that are shown as texts, in this order; other fields are mostly facts."""
 
 CAUTION = "caution"
 LONG_CHARACTERS = 200
@@ -26,7 +26,7 @@ class Table:
 
     Attributes:
         columns: Names of fields.
-        rows: What each has for them.
+        rows: The values of each thing.
     """
 
     columns: Sequence[str]
@@ -40,10 +40,10 @@ class Arranged:
     Attributes:
         texts: What is read as Markdown, by field.
         facts: Short values, by field: text, numbers, or lists of them.
-        tables: What there are several of, by field.
-        parts: What has fields of its own, by field.
-        groups: What there are several of that have several of something themselves, by field.
-        caution: What to heed before one relies on it.
+        tables: Lists of things, by field.
+        parts: Things with fields of their own, by field.
+        groups: Lists of things that themselves contain lists of things, by field.
+        caution: What to heed before relying on it.
     """
 
     title: str
@@ -62,7 +62,7 @@ def find_text(thing: Fields, names: Sequence[str]) -> str:
 
 
 def arrange(answer: Fields, title: str = "") -> Arranged:
-    """Return an answer for a page; what holds a single thing is that thing."""
+    """Return an answer for a page; an answer that holds a single thing is shown as that thing."""
     thing = _unwrap(answer)
     heading = find_text(thing, TITLES) or title
     texts = {name: text for name in TEXTS if (text := find_text(thing, (name,)))}
@@ -117,7 +117,7 @@ def _tabulate(things: Sequence[Fields]) -> Table:
 
 
 def strip_head(resolution: str) -> str:
-    """Return a playbook without its title and its line of figures, which its page has elsewhere."""
+    """Return a playbook without its title and its status line, which its page shows elsewhere."""
     return _HEAD.sub("", resolution)
 
 

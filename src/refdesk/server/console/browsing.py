@@ -1,4 +1,4 @@
-"""Shelves: what a toolset has, listed without a query, page by page, narrowed by tag, author, age and the like."""
+"""Shelves: what a toolset holds, listed without a query, page by page, narrowed by tag, author, age and the like."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer: TypeAlias = Mapping[str, Any]
 
 PAGE = 25
 MOST_CHOICES = 12
-"""Values of a filter that are offered; the address takes any."""
+"""Most values of a filter that are offered; the address takes any."""
 
 FARTHEST_PAGE = 10_000_000
 AGES = {"7d": "last 7 days", "30d": "last 30 days", "90d": "last 90 days", "365d": "last year"}
@@ -34,7 +34,7 @@ class Row:
     Attributes:
         at: When it was written, or changed last.
         facts: Short texts.
-        marks: What makes it unlike others, such as that it is superseded.
+        marks: What sets it apart from others, such as being superseded.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value of a filter, with how many things have it, where that is known, and where choosing it leads."""
+    """A value of a filter, with how many things have it, if that is known, and where choosing it leads."""
 
     value: str
     words: str
@@ -74,13 +74,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What a toolset has to list.
+    """The list of what a toolset holds.
 
     Attributes:
         operation: Whoever may run it sees the shelf.
-        read: Returns a page: called with the visit, what the address narrows the list by, and where it begins.
-        nothing: What to say where there is nothing yet.
-        act: What makes something for it, and the words for that; empty where nobody does so by a form.
+        read: Returns a page: called with the visit, the filters in the address, and where the page begins.
+        nothing: What to say if there is nothing yet.
+        act: The act that adds something to it, and the words for that; empty if there is no form for it.
     """
 
     toolset: str
@@ -122,7 +122,7 @@ async def show_shelf(visit: Visit) -> Response:
 
 
 def list_shelves(visit: Visit) -> list[Shelf]:
-    """Return the shelves that who looks may see."""
+    """Return the shelves that the visitor may see."""
     return [shelf for shelf in SHELVES if visit.may(shelf.operation)]
 
 

@@ -1,4 +1,4 @@
-"""What is to be heeded of a thing, for people: a link stands where agents get the name of the tool that shows it."""
+"""Cautions about a thing, for people: in place of the name of the tool that agents get, there is a link."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SAME = re.compile(r"^Says the same as (\S+?)(?:, .+)?\.$")
 
 
 def split_caution(caution: str, page: str) -> list[tuple[str, str]]:
-    """Return the sentences of a caution, each with the address of what shows it; empty where nothing does.
+    """Return the sentences of a caution, each with the address of what shows it; empty if nothing does.
 
     Args:
-        caution: As operations have it.
+        caution: As operations return it.
         page: The address of the thing.
     """
     return [_lead(sentence, page.partition("#")[0]) for sentence in _SENTENCE.split(caution) if sentence]

@@ -1,4 +1,4 @@
-"""What changed between two texts, word by word, as people read it."""
+"""What changed between two texts, word by word, for people to read."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["same", "added", "removed", "skipped"]
 
 MOST_COMPARED = 1_500
-"""Lines, or words of changed lines, on one side: comparing takes up to the product of both sides."""
+"""Most lines, or words of changed lines, on one side: the time to compare can grow with the product of both sides."""
 
 CONTEXT = 2
 """Lines that are shown before and after what changed."""
 
 LEAST_ALIKE = 0.35
-"""Share of words that changed lines have in common, from which on they are compared word by word."""
+"""Share of words that changed lines must have in common to be compared word by word."""
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a comparison; of kind `skipped` it says how many lines are the same."""
+    """A part of a comparison; the text of one of kind `skipped` is the number of unchanged lines left out."""
 
     kind: Kind
     text: str
 
 
 def compare(before: str, after: str) -> list[Piece]:
-    """Return both texts as one: what stayed, what was taken out and what was added, in order; empty when equal."""
+    """Return both texts as one: what stayed, what was removed and what was added, in order; empty if they are equal."""
     if before == after:
         return []
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
@@ -63,14 +63,14 @@ def _compare_words(before: str, after: str) -> Iterator[Piece]:
 
 
 def _are_alike(old: Sequence[str], new: Sequence[str], matcher: SequenceMatcher[str]) -> bool:
-    """Return whether words of one text are in the other, in their order; blanks count for nothing."""
+    """Return whether two texts have enough words in common, in the same order; blanks do not count."""
     shared = [old[block.a + n] for block in matcher.get_matching_blocks() for n in range(block.size)]
     count = sum(not word.isspace() for word in (*old, *new))
     return 2 * sum(not word.isspace() for word in shared) >= LEAST_ALIKE * count
 
 
 def _shorten(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[Piece]:
-    """Yield lines that stayed: only those beside what changed, where they are many."""
+    """Yield lines that stayed; if there are many, only those next to what changed."""
     head, tail = 0 if is_first else CONTEXT, 0 if is_last else CONTEXT
     left_out = len(lines) - head - tail
     if left_out <= 1:
@@ -82,7 +82,7 @@ def _shorten(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator
 
 
 def _join(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return pieces without empty ones, neighbours of one kind as one."""
+    """Return the pieces without empty ones, with neighbours of one kind joined."""
     joined = list[Piece]()
     for piece in pieces:
         if not piece.text:

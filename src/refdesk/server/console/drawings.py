@@ -1,4 +1,4 @@
-"""Where the parts of a drawing go; the templates make SVG of it. Lengths are those of the drawing itself."""
+"""Where the parts of a drawing go; the templates turn that into SVG. Lengths are in the drawing's own units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW, LANE = 56, 18
 
 MOST_LANES = 6
 MOST_ENDS = 8
-"""Links that are drawn on each side; all are listed."""
+"""Most links that are drawn on each side; all are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Rail:
 
 
 def draw_rail(ids: Sequence[str], successors: Mapping[str, str | None]) -> Rail:
-    """Return where the entries of a chain stand, and how what was replaced leads to what replaced it.
+    """Return where the entries of a chain go, and the lines from what was replaced to what replaced it.
 
     Args:
         ids: Newest first, one a row.
@@ -88,7 +88,7 @@ class Star:
 
 
 def draw_star(links: Sequence[Mapping[str, Any]], row: float = 44.0) -> Star:
-    """Return where an entry's links go, the newest of each side."""
+    """Return where an entry's links go, for the newest of each side."""
     sides = [[link for link in links if link["direction"] == side][-MOST_ENDS:] for side in ("in", "out")]
     height = row * max(1, *(len(side) for side in sides))
     incoming, outgoing = ([End(_spread(n, len(side), height), link) for n, link in enumerate(side)] for side in sides)
@@ -126,16 +126,16 @@ class Rates:
 
 
 SHARES = {"resolved": (1.0, 0.0), "likely_resolved": (0.5, 0.0), "likely_failed": (0.0, 0.5), "failed": (0.0, 1.0)}
-"""What an outcome counts as: success, failure."""
+"""What an outcome counts as: its shares of a success and of a failure."""
 
 
 def draw_rates(reports: Sequence[tuple[int, str]], width: float = 640.0, height: float = 140.0) -> Rates:
-    """Return the expected rate of success after each report, of the version that was followed.
+    """Return the expected success rate of the version that was followed, after each report.
 
     Args:
         reports: The version and the outcome of each, oldest first.
-        width: Of the drawing.
-        height: Of the drawing; a rate of 1 is at its top.
+        width: That of the drawing.
+        height: That of the drawing; a rate of 1 is at its top.
     """
     tallies = dict[int, tuple[float, float]]()
     places = dict[int, list[tuple[float, float]]]()
@@ -178,12 +178,12 @@ class TimeLine:
 
 
 def draw_months(things: Mapping[str, Sequence[Mapping[str, Any]]], first: str, count: int) -> TimeLine:
-    """Return a time line of so many months from the first on, with what falls into each.
+    """Return a time line of `count` months from the first on, with what falls into each.
 
     Args:
-        things: By month, such as `2027-03`.
-        first: A month.
-        count: How many.
+        things: Those to show, by month, such as `2027-03`.
+        first: The first month.
+        count: How many months.
     """
     step = 40.0
     year, month = int(first[:4]), int(first[5:7])

@@ -22,7 +22,7 @@ class Page:
     """The page of a thing.
 
     Attributes:
-        find: Returns the thing in an operation's answer; `None` where that is no single thing, which has no such page.
+        find: Returns the thing in an operation's answer; `None` if that is not a single thing, and so has no such page.
     """
 
     template: str

@@ -1,4 +1,4 @@
-"""The page of gaps: what was asked and nothing answers."""
+"""The page of gaps: what was asked without anything answering it."""
 
 from __future__ import annotations
 

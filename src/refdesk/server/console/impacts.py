@@ -1,4 +1,4 @@
-"""The section of what announcements change of a thing, on the page of either side."""
+"""The section about what announcements change for a thing, on the pages of both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_SHOWN = 20
 
 
 async def list_impacts(visit: Visit, asked: Mapping[str, object]) -> Sequence[Values]:
-    """Return impacts with the addresses of both sides and the arguments of judging each."""
+    """Return impacts with the addresses of both sides and the arguments for judging each."""
     found = await visit.ask(LIST_IMPACTS, {"limit": MOST_SHOWN, **asked})
     return [_show(each) for each in found["impacts"]]
 
@@ -38,7 +38,7 @@ async def _build(visit: Visit, asked: Mapping[str, object]) -> Values | None:
 
 
 def make_section(toolset: str, id_field: str) -> Section:
-    """Return the section of what a toolset keeps."""
+    """Return the section for the things that a toolset keeps."""
 
     async def build(visit: Visit, thing: Values) -> Values | None:
         return await _build(visit, {"toolset": toolset, "id": thing[id_field]})

@@ -1,7 +1,7 @@
-"""Signing in to the console with the issuer that the settings name; imported only where they do.
+"""Signing in to the console with the issuer that the settings name; imported only if they name one.
 
-The browser comes back from another site, and then sends no cookie that is for this one alone. So who is signed in is
-shown a page that goes on by itself: what it asks for is asked by this site.
+The browser comes back from another site, and then withholds cookies meant for this one alone (`SameSite=Strict`). So
+whoever has signed in is shown a page that goes on by itself: the next request then comes from this site.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ KEPT_SECONDS = 600
 """How long a person may take at the issuer."""
 
 MOST_RETURNS = 120
-"""Of one address in a minute; each lets the server ask the issuer."""
+"""Most returns from one address in a minute; each makes the server ask the issuer."""
 
 MOST_THEN = 2000
-"""Characters of an address that is kept; beyond it, signing in leads to the start."""
+"""Most characters of an address that is kept; if it is longer, signing in leads to the start page."""
 
 PROBLEMS: Mapping[Problem, str] = {
     "denied": "You were not signed in: access was denied where you sign in.",
@@ -62,7 +62,7 @@ PROBLEMS: Mapping[Problem, str] = {
 
 @dataclass(frozen=True, slots=True)
 class IssuerSignIn:
-    """The addresses between which a person is with the issuer.
+    """The addresses from which a person is sent to the issuer and to which the person returns.
 
     Attributes:
         people: Who is signed in.
@@ -77,7 +77,7 @@ class IssuerSignIn:
 
     @property
     def flow(self) -> CodeFlow:
-        """How people get a token."""
+        """The flow by which people get a token."""
         return self.people.flow
 
     @property
@@ -86,11 +86,11 @@ class IssuerSignIn:
         return urlsplit(self.flow.issuer).netloc
 
     def write_link(self, then: str) -> str:
-        """Return where signing in begins: where the issuer sends back to, whatever this server was called by."""
+        """Return where signing in begins, on the host that the issuer sends back to, however the server was reached."""
         return f"{self.flow.client.base}{BEGIN}?{urlencode({'next': then})}"
 
     def explain(self, problem: str | None) -> str | None:
-        """Return what is said of a problem; `None` of what is none."""
+        """Return what to say about a problem; `None` if it is not a known one."""
         return next((text for name, text in PROBLEMS.items() if name == problem), None)
 
     def build_routes(self) -> list[Route]:
@@ -111,7 +111,7 @@ class IssuerSignIn:
         query = request.query_params
         begun = read_begun(sessions.read_cookie(request.headers, COOKIE), query.get("state"))
         if begun is None:
-            # What another tab has begun goes on.
+            # The cookie stays, so that a sign-in begun in another tab goes on.
             return self._lead_back(SignInError("lost", "The state is not the one that the browser keeps."))
         then = sessions.read_next(begun.then)
         try:
@@ -133,7 +133,7 @@ class IssuerSignIn:
         return response
 
     def _lead_back(self, error: SignInError, then: str = sessions.START) -> Response:
-        """Return what leads to the page where one signs in; nothing that was brought back is in its address."""
+        """Return a redirect to the sign-in page; its address contains nothing that the issuer sent back."""
         query = urlencode({"next": then, "problem": error.problem})
         return _keep_to_itself(RedirectResponse(f"{sessions.SIGN_IN}?{query}", 303))
 
@@ -142,14 +142,14 @@ class IssuerSignIn:
         return self.people.is_secure
 
     def _set_cookie(self, response: Response, text: str, seconds: int) -> None:
-        # Lax: the browser sends it when the issuer sends it back.
+        # Lax: so that the browser sends the cookie when it returns from the issuer.
         response.set_cookie(
             COOKIE, text, seconds, path=sessions.SIGN_IN, secure=self._is_secure, httponly=True, samesite="lax"
         )
 
 
 def _keep_to_itself(response: Response) -> Response:
-    """Let neither a cache keep an answer, nor the next page learn the address that it had."""
+    """Prevent caches from keeping an answer, and the next page from learning its address."""
     response.headers["cache-control"] = "no-store"
     response.headers["referrer-policy"] = "no-referrer"
     return response

@@ -1,7 +1,7 @@
 """Tells open pages that something changed, so that they show it without being loaded again.
 
-A page keeps one stream of events (HTML, section 9.2) while somebody looks at it. An event says that something changed,
-not what: the page asks for itself again, as the person who looks, and shows what is otherwise.
+A page keeps one stream of events (HTML, section 9.2) open while somebody looks at it. An event says that something
+changed, not what: the page requests itself again, as the same visitor, and shows what has changed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ POLL_SECONDS = 2.0
 """How soon a write of another process is noticed."""
 
 FRESH_SECONDS = 0.2
-"""How long what one stream has read of the store's mark serves the others, too."""
+"""How long the store's mark, once read by one stream, also serves the others."""
 
 LIFE_SECONDS = 300.0
 """How long a stream lasts; browsers open the next by themselves."""
 
 MOST_OF_AGENT = 20
-"""Streams of one agent of an org; what is opened beyond comes again later."""
+"""Most streams of one agent of an org; any more are opened again later."""
 
 CHANGED, ALIVE = b"data: changed\n\n", b": alive\n\n"
 LATER = b"retry: 60000\n\n"
@@ -53,7 +53,7 @@ class Changes:
 
     @property
     def is_served(self) -> bool:
-        """Whether pages hear of changes: not where each reading is put on record, which is a change itself."""
+        """Whether pages hear of changes: not if reads are audited, since each record of one is itself a change."""
         return not self.desk.settings.audit_reads
 
     async def follow(self, visit: Visit) -> Response:
@@ -83,7 +83,7 @@ class Changes:
                 del self._open[holder]
 
     async def _read_mark(self) -> str:
-        """Return what differs when anything in the store does, or what is worked on."""
+        """Return a mark that differs once anything in the store, or the work in progress, has changed."""
         at, mark = self._mark
         if anyio.current_time() - at < FRESH_SECONDS:
             await anyio.sleep(FRESH_SECONDS)

@@ -15,7 +15,7 @@ GET_KNOWLEDGE, LIST_CASES = "get_knowledge", "list_cases"
 
 
 async def _build_history(visit: Visit, note: Values) -> Values | None:
-    """Return the chain of an entry, and how the entry differs from one of it: what it replaced, or which was chosen."""
+    """Return the chain of an entry, and how the entry differs from another in it: the replaced or the chosen one."""
     chain: list[Values] = note["chain"][::-1]
     if len(chain) < 2:
         return None
@@ -28,7 +28,7 @@ async def _build_history(visit: Visit, note: Values) -> Values | None:
 
 
 async def compare(visit: Visit, note: Values, id: str) -> Values:
-    """Return what differs between an entry and another one of that id: the older, the newer, and their differences."""
+    """Return the older and the newer of an entry and the one with the given id, and their differences."""
     other = await visit.ask(GET_KNOWLEDGE, {"id": id})
     older, newer = sorted((other, note), key=lambda each: each["createdAt"])
     return {
@@ -52,7 +52,7 @@ async def _build_links(_: Visit, note: Values) -> Values | None:
 
 
 async def _build_cases(visit: Visit, note: Values) -> Values | None:
-    """Return the entries that contradict this one, open ones first, then those of which both hold."""
+    """Return the entries that contradict this one: first open cases, then those in which both hold."""
     cases: list[Values] = []
     for standing in ("open", "both_hold"):
         cases += (await visit.ask(LIST_CASES, {"id": note["id"], "standing": standing}))["cases"]

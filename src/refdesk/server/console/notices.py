@@ -1,4 +1,4 @@
-"""What was just done, said on the page that the doing led to, with the way to undo it."""
+"""Notices of what was just done, on the page that it led to, with the way to undo it."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ DONE = {
 """For each act: what to say after it, and the operation that undoes it."""
 
 UNDOING = "act"
-"""Among the arguments that undo something: the operation, where it is another one than usual."""
+"""Among the arguments that undo something: the operation, if it is not the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What to say, and the address of the form that undoes what was done; empty where nothing does."""
+    """What to say, and the address of the form that undoes what was done; empty if nothing does."""
 
     text: str
     undo: str
 
 
 def write_notice(act: str, undo: dict[str, str] | None) -> str:
-    """Return what an address says so that its page tells that an act was done, and how it is undone."""
+    """Return the query that makes a page say that an act was done, and how to undo it."""
     return urlencode({"did": act, **({"undo": urlencode(undo)} if undo else {})})
 
 
 def find_notice(query: Mapping[str, str], may: Callable[[str], bool]) -> Notice | None:
-    """Return what an address says was done. Whoever wrote the address, it says no more than `DONE` has.
+    """Return what an address says was done. Whoever wrote the address, the notice says only what `DONE` has.
 
     Args:
-        query: Of the address.
-        may: Returns whether who looks may run an operation.
+        query: That of the address.
+        may: Returns whether the visitor may run an operation.
     """
     text, undoing = DONE.get(query.get("did", ""), ("", None))
     if not text:

@@ -16,7 +16,7 @@ TABS = (
     ("Keys", "/console/desk/keys", "list_keys"),
     ("Audit", "/console/desk/audit", "show_audit"),
 )
-"""Name, address, and what who looks must be able to run."""
+"""Name, address, and the operation that the visitor must be allowed to run."""
 
 STATUS_WORDS = {
     "ok": "Everything works",
@@ -25,11 +25,11 @@ STATUS_WORDS = {
 }
 MOST_KEYS = 500
 MOST_RECORDS = 3
-"""Of one act; a sync writes hundreds."""
+"""Most records that are shown for one act; a sync writes hundreds."""
 
 
 async def show_work(visit: Visit) -> Response:
-    """Show how the desk is, what it works on, what failed, and how much is kept."""
+    """Show the health of the desk, what it is working on, what failed, and how much is kept."""
     health = await visit.site.get_health(visit.request)
     values: dict[str, Any] = {
         "health": health,

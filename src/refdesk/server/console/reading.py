@@ -1,4 +1,4 @@
-"""Pages of what an operation or a resource reads: made for what has a page of its own, else of whatever is answered."""
+"""Pages of what an operation or a resource reads: a page made for that kind of thing, or one that fits any answer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from refdesk.server.console.visits import Visit
 
 CHOICES = frozenset({"compare", "did", "undo"})
-"""What an address may say beside an operation's arguments."""
+"""What an address may say besides an operation's arguments."""
 
 
 async def show_answer(visit: Visit) -> Response:
-    """Show what an operation reads, with the arguments of the address."""
+    """Show what an operation reads, with the arguments in the address."""
     operation = _find_reader(visit, visit.request.path_params["operation"])
     given = {name: value for name, value in visit.query.items() if name not in CHOICES}
     arguments = json_types.read_texts(given, calls.get_schema(operation.input))
@@ -76,12 +76,12 @@ async def show_resource(visit: Visit) -> Response:
 
 
 def _show_raw(answer: Mapping[str, Any]) -> str:
-    """Return an answer as agents read it, without the markup that the page shows people."""
+    """Return an answer as agents read it, without the markup that the page shows to people."""
     return json.dumps(clean_json(answer), indent=2, ensure_ascii=False)
 
 
 def name_resource(path: str) -> str:
-    """Return the last part of the address that REST has for a resource: its name in the console's."""
+    """Return the last part of a resource's address in REST, which is its name in the console's address."""
     return path.rpartition("/")[2]
 
 

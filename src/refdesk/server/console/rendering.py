@@ -28,15 +28,15 @@ TAGS = {
     *("a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"),
     *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "div"),
 }
-"""What text may become. Pictures are not among it: to fetch one tells its host who reads what, and when."""
+"""What Markdown may become. Pictures are excluded: fetching one tells its host who reads what, and when."""
 
 SCROLLED = {"pre": {"tabindex": "0"}, "div": {"tabindex": "0", "class": "wide", "role": "group", "aria-label": "Table"}}
-"""What may be wider than a page scrolls by itself, also by keys alone; text has no `div` but those of tables."""
+"""What may be wider than a page scrolls by itself, even by keyboard; the only `div` in a text are those of tables."""
 
 _SIGNS = re.compile(r"\*\*|`|(?:^|(?<=\s))#{1,6}(?=\s)")
 _WORD = re.compile(r"\w+")
 LEAST_MARKED, LEAST_STEM = 3, 4
-"""Characters of a word of a question that is marked, and of a beginning of one."""
+"""Fewest characters of a question's word that is marked, and of a word that is marked as the beginning of one."""
 
 _MONTH = 31 * 86_400
 """In seconds."""
@@ -95,7 +95,7 @@ def show_markdown(text: str, below: int = 1) -> Markup:
 
     Args:
         text: Markdown.
-        below: The level of the heading that it comes under; its own follow without a gap.
+        below: The level of the heading that it comes under; its own headings follow without skipping a level.
     """
     renderer = _markdown()
     tokens = renderer.parse(drop_unseen(text))
@@ -124,7 +124,7 @@ def _lower_headings(tokens: Sequence[Token], below: int) -> None:
 
 
 def show_brief(text: str) -> str:
-    """Return Markdown as plain text for a snippet: without the signs that only make it bold, code or a heading."""
+    """Return Markdown as plain text for a snippet: without the signs that only mark bold text, code or headings."""
     return _SIGNS.sub("", drop_unseen(text))
 
 
@@ -134,7 +134,7 @@ def show_playbook(resolution: str) -> str:
 
 
 def mark_words(text: str, question: str) -> Markup:
-    """Return text with the words of a question marked, and what begins with one: why a hit is one."""
+    """Return text with the words of a question, and words that begin with one, marked: they show why it was found."""
     words = {word.casefold() for word in _WORD.findall(question) if len(word) >= LEAST_MARKED}
     return Markup("").join(_mark_parts(text, words))
 
@@ -160,7 +160,7 @@ def make_query(values: Mapping[str, object]) -> str:
 
 
 def show_moment(value: object) -> str:
-    """Return an instant as people read it, to the minute in UTC; anything else as it is."""
+    """Return an instant as people read it, to the minute in UTC; return anything else as it is."""
     try:
         instant = datetime.fromisoformat(str(value))
     except ValueError:
@@ -171,7 +171,7 @@ def show_moment(value: object) -> str:
 
 
 def show_day(value: object) -> str:
-    """Return the day of an instant in UTC, such as `3 Mar 2026`; anything else as it is."""
+    """Return the day of an instant in UTC, such as `3 Mar 2026`; return anything else as it is."""
     try:
         instant = datetime.fromisoformat(str(value))
     except ValueError:

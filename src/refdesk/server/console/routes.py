@@ -45,8 +45,8 @@ class Console:
     """The pages of one server.
 
     Attributes:
-        tickets: What signs in who may read the data folder.
-        issuer: What signs in with the issuer; `None` where nobody does.
+        tickets: Those that sign in whoever may read the data folder.
+        issuer: Signs people in with the issuer; `None` if there is none.
     """
 
     site: Site
@@ -110,7 +110,7 @@ class Console:
         return response
 
     async def _arrive(self, request: Request) -> Response:
-        """Show a page that leads on at once: what it leads to is asked for from this site, with the cookies."""
+        """Show a page that leads on at once: the next request then comes from this site, with the cookies."""
         then = sessions.quote_address(sessions.read_next(request.query_params.get("next")))
         response = Visit(self.site, request).show("arrived.html", {"next": then})
         response.headers["refresh"] = f"0; url={then}"
@@ -137,7 +137,7 @@ class Console:
             await self.issuer.people.close(session)
 
     def _guarded(self, show: Show) -> Callable[[Request], Awaitable[Response]]:
-        """Return what shows a page, or says on one why there is none."""
+        """Return a handler that shows a page or, if that fails, a page that says why."""
 
         async def shown(request: Request) -> Response:
             visit = Visit(self.site, request)

@@ -1,4 +1,4 @@
-"""What the console's search asks: all toolsets where several are served, else the one that is."""
+"""The console's search: it asks all toolsets if several are served, else the only one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def show_results(visit: Visit) -> Response:
 
 
 def choose_search(toolsets: Sequence[Toolset]) -> tuple[Toolset, Operation]:
-    """Return the search over everything, or the first there is, and whose it is.
+    """Return the search over everything, or else the first search there is, with its toolset.
 
     Raises:
         NotFoundError: Nothing that is served can be searched.
@@ -56,7 +56,7 @@ def choose_search(toolsets: Sequence[Toolset]) -> tuple[Toolset, Operation]:
 
 
 def make_arguments(operation: Operation, question: str, chosen: Sequence[str]) -> dict[str, object]:
-    """Return what a search is asked, by the names that it has for it."""
+    """Return the arguments of a search, those that it has, by its own names for them."""
     known = cast("Mapping[str, object]", calls.get_schema(operation.input)["properties"])
     wanted: dict[str, object] = {
         "query": question[:MOST_CHARACTERS],
@@ -68,7 +68,7 @@ def make_arguments(operation: Operation, question: str, chosen: Sequence[str]) -
 
 
 def list_results(toolset: Toolset, operation: Operation, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what was found, each as the search over everything has it."""
+    """Return what was found, each in the form of the search over everything."""
     if operation.name == EVERYTHING:
         return answer["results"]
     lists = [cast("list[Mapping[str, Any]]", value) for value in answer.values() if isinstance(value, list)]
@@ -90,7 +90,7 @@ def _describe(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) 
 
 
 def _find_reader(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what reads one whole: the toolset's own operation for it, or the search itself by id."""
+    """Return what reads a result whole: the toolset's own operation for that, or the search itself by id."""
     for template in toolset.templates:
         if template.operation.effects.read_only:
             id = thing.get(template.argument, thing.get("id"))

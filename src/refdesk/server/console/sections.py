@@ -1,4 +1,4 @@
-"""Sections of the page of one thing, which further operations fill."""
+"""Sections of the page of one thing, filled by further operations."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Section:
     """A part of the page of a thing.
 
     Attributes:
-        anchor: Where an address on the page leads to it.
-        operations: Those that it asks; who may not run them does not see it.
+        anchor: The anchor that leads to it on the page.
+        operations: Those that it asks; it is hidden from people who may not run them all.
         template: Shows what was built, in the folder `sections`.
         build: Called with the visit and the thing; returns what the template needs, or `None` for no section.
     """
@@ -36,7 +36,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A section as the page has it; with an error, that is shown in its place."""
+    """A section as the page shows it; if there is an error, that is shown in its place."""
 
     section: Section
     values: Values

@@ -1,8 +1,8 @@
 """Signing in to the console: the browser keeps a key, or an access token, in a cookie that no script can read.
 
-It is sent with requests of this server's own pages alone (`SameSite=Strict`), counts on the console's addresses alone,
-and is checked each time like the header of any other caller: a key that is revoked is signed out. Beside an access
-token that can be renewed, the browser keeps the name of the session that renews it.
+The cookie is sent only with requests from this server's own pages (`SameSite=Strict`), counts only on the console's
+addresses, and is checked each time like any other caller's header: revoking a key signs its owner out. Along with an
+access token that can be renewed, the browser keeps the name of the session that renews it.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ SIGN_IN = f"{FOLDER}sign-in"
 FORMS = f"{FOLDER}do/"
 EVENTS = f"{FOLDER}events"
 KEPT = f"{SIGN_IN}/kept/"
-"""Where a form goes whose sender is not let in: it is shown again with what was written."""
+"""Where the form of a sender who is not let in goes: it is shown again with what was written."""
 
 ARRIVED = f"{SIGN_IN}/arrived"
-"""Where a person goes who follows a link of another site: from there the browser asks again, and sends its cookies."""
+"""Where a person who follows a link on another site is sent: from there the browser asks again, with its cookies."""
 
 START = "/"
 _URL_CHARACTERS = ":/%#?=@[]!$&'()*+,;"
 _FORGET = (b"set-cookie", f'{COOKIE}=""; HttpOnly; Max-Age=0; Path=/; SameSite=strict'.encode())
-"""The session stays: it may be renewed once the issuer answers again."""
+"""Makes the browser forget the key. The session stays: it may be renewed once the issuer answers again."""
 
 _KEY = re.compile(r"[\x21-\x3a\x3c-\x7e]{1,4096}")
 
 
 @dataclass(frozen=True, slots=True)
 class CookieKey:
-    """Puts the key of the cookie where other callers have theirs, on the console's addresses.
+    """Puts the key from the cookie where other callers have theirs, on the console's addresses.
 
-    Who has none that counts is led to where one signs in; who has sent a form is shown it again, as it was filled in.
-    With a link of another site a browser sends no cookie, so whoever follows one is asked once more, from here.
+    People without a valid key are sent to the sign-in page; those who have sent a form are shown it again, as filled
+    in. For a link on another site the browser sends no cookie, so the request is made once more, from here.
 
     Attributes:
-        people: Who is signed in with an issuer; `None` where nobody can be.
+        people: Who is signed in with an issuer; `None` if nobody can be.
     """
 
     app: ASGIApp
@@ -68,12 +68,12 @@ class CookieKey:
                 {**scope, "path": ARRIVED, "raw_path": ARRIVED.encode(), "query_string": query}, receive, send
             )
             return
-        # Where one signs in, what was kept before counts for nothing: what has expired must not stand in the way.
+        # On the sign-in pages, what the browser keeps is ignored: an expired key must not stand in the way.
         counts = not scope["path"].startswith(f"{SIGN_IN}/")
         key, session = (read_key(headers), read_cookie(headers, SESSION)) if counts else (None, None)
         token = await self.people.find_token(session) if self.people is not None and session else None
         if (token or key) and "authorization" not in headers:
-            # Not in place: another reader of this request must not take it for a header that was sent.
+            # A new scope: another reader of this request must not mistake it for a header that was sent.
             scope = {**scope, "headers": [*scope["headers"], (b"authorization", f"Bearer {token or key}".encode())]}
         renewed = write_cookie(scope, token, is_secure=self._is_secure) if token and token != key else None
         is_form = scope["method"] == "POST" and scope["path"].startswith(FORMS) and "authorization" not in headers
@@ -95,7 +95,7 @@ class CookieKey:
 
 @dataclass(slots=True)
 class _Leading:
-    """Sends what is answered, but leads on who is not let in; nothing to who has sent a form."""
+    """Sends on the answer, but leads those not let in to the sign-in page; sends nothing if they have sent a form."""
 
     send: Send
     scope: Scope
@@ -114,9 +114,9 @@ class _Leading:
             self.is_led = True
             asked = {"next": _write_here(self.scope), **({"again": "1"} if self.has_key else {})}
             address = f"{SIGN_IN}?{urlencode(asked)}"
-            # What was not sent was not refused: a browser keeps its key back from whoever comes from another site.
+            # A key that was not sent was not refused: the browser withholds it from requests of other sites.
             forgotten = [_FORGET] if self.has_key else []
-            # A stream is not led anywhere: with 204 the browser asks for it no more (HTML, section 9.2.3).
+            # A stream is not redirected: after a 204 the browser stops asking for it (HTML, section 9.2.3).
             is_stream = self.scope["path"] == EVENTS
             leading = [] if is_stream else [(b"location", address.encode()), (b"content-length", b"0")]
             status = 204 if is_stream else 303
@@ -130,7 +130,7 @@ class _Leading:
 
 @dataclass(frozen=True, slots=True)
 class _Forgetting:
-    """Sends what is answered, and lets the browser forget the key."""
+    """Sends on the answer, and makes the browser forget the key."""
 
     send: Send
 
@@ -141,12 +141,12 @@ class _Forgetting:
 
 
 def _sets_key(message: Message) -> bool:
-    """Return whether an answer says itself what the browser is to keep, as that to who signs out."""
+    """Return whether an answer itself sets the key that the browser keeps, like the answer to signing out."""
     return any(name == b"set-cookie" and value.startswith(f"{COOKIE}=".encode()) for name, value in message["headers"])
 
 
 def _is_link_from_elsewhere(scope: Scope, headers: Headers) -> bool:
-    """Return whether a person followed a link of another site to a page, so that the browser kept its cookies back."""
+    """Return whether a person followed a link on another site to a page, so that the browser withheld its cookies."""
     is_page = scope["method"] == "GET" and not scope["path"].startswith(SIGN_IN)
     is_followed = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") == "navigate"
     return is_page and is_followed and all(read_cookie(headers, name) is None for name in (COOKIE, SESSION))
@@ -163,13 +163,13 @@ def is_console(path: str) -> bool:
 
 
 def read_key(headers: Headers) -> str | None:
-    """Return the key that a browser keeps, if it keeps one."""
+    """Return the key that a browser keeps, or `None`."""
     found = read_cookie(headers, COOKIE)
     return found if found is not None and _KEY.fullmatch(found) else None
 
 
 def read_cookie(headers: Headers, name: str) -> str | None:
-    """Return what a browser keeps under a name, if it keeps something."""
+    """Return what a browser keeps under a name, or `None`."""
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
@@ -178,46 +178,46 @@ def read_cookie(headers: Headers, name: str) -> str | None:
 
 
 def read_next(address: str | None) -> str:
-    """Return where to go after signing in: an address of this console, never elsewhere, nor where one signs in."""
+    """Return where to go after signing in: an address of this console, never another site or a sign-in page."""
     found = address or START
     path = found.partition("?")[0]
     return found if is_console(path) and not path.startswith(SIGN_IN) and "\\" not in found else START
 
 
 def quote_address(address: str) -> str:
-    """Return an address as it may stand in a header."""
+    """Return an address in the form that is allowed in a header."""
     return quote(address, safe=_URL_CHARACTERS)
 
 
 def keep_key(
     request: Request, response: Response, key: str, session: str | None = None, *, is_secure: bool = False
 ) -> None:
-    """Let the browser keep a key until it is closed, and the session that renews it, in place of any other.
+    """Make the browser keep a key until it is closed, and the session that renews it, in place of any other.
 
-    What is secure it sends over TLS alone.
+    If they are secure, it sends them over TLS only.
     """
     is_secure = is_secure or request.url.scheme == "https"
     response.set_cookie(COOKIE, key, httponly=True, samesite="strict", secure=is_secure)
     if session is not None:
         response.set_cookie(SESSION, session, httponly=True, samesite="strict", secure=is_secure)
     else:
-        # Unasked: who comes from another site brings no cookie, but may have one.
+        # Even if none was sent: a request from another site brings no cookie, but the browser may have one.
         forget_session(response, is_secure=is_secure)
 
 
 def write_cookie(scope: Scope, key: str, *, is_secure: bool) -> bytes:
-    """Return a header's value that lets the browser keep a key as `keep_key` does."""
+    """Return the value of a header that makes the browser keep a key as `keep_key` does."""
     secure = "; Secure" if is_secure or scope["scheme"] == "https" else ""
     return f"{COOKIE}={key}; HttpOnly; Path=/; SameSite=strict{secure}".encode()
 
 
 def forget_key(response: Response) -> None:
-    """Let the browser forget the key."""
+    """Make the browser forget the key."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 
 def forget_session(response: Response, *, is_secure: bool = False) -> None:
-    """Let the browser forget the session that renews the key."""
+    """Make the browser forget the session that renews the key."""
     response.delete_cookie(SESSION, httponly=True, samesite="strict", secure=is_secure)
 
 

@@ -38,7 +38,7 @@ async def _build_evidence(visit: Visit, skill: Values) -> Values | None:
 
 
 async def _compare(visit: Visit, skill: Values, history: Values) -> Values | None:
-    """Return how a version differs from the one before: the present one, or which was chosen."""
+    """Return how a version, the present or the chosen one, differs from the one before."""
     versions = sorted(each["version"] for each in history["versions"])
     chosen = visit.query.get("compare", "")
     newer = int(chosen) if chosen.isdecimal() and int(chosen) in versions else versions[-1]

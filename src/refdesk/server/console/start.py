@@ -19,7 +19,7 @@ MOST_NOTES, MOST_IMPACTS = 6, 3
 
 
 async def show_start(visit: Visit) -> Response:
-    """Show the start page; it shows anybody what anybody may see."""
+    """Show the start page; even those who are not signed in see what anybody may see."""
     site = visit.site
     health, base = await site.get_health(visit.request), site.find_base(visit.request)
     return visit.show(
@@ -49,7 +49,7 @@ def _list_addresses(base: str, *, sse: bool) -> list[tuple[str, str, str]]:
 
 
 async def _list_notes(visit: Visit) -> Sequence[Mapping[str, object]]:
-    """Return what was written last; nothing where that is not for who looks."""
+    """Return what was written last; empty if the visitor may not see it."""
     if not visit.may("list_knowledge"):
         return ()
     try:
@@ -59,7 +59,7 @@ async def _list_notes(visit: Visit) -> Sequence[Mapping[str, object]]:
 
 
 async def _count_unread(visit: Visit) -> str:
-    """Return how much is new of what is watched; empty where that is not for who looks."""
+    """Return how much news of watches is unread; empty if there is none or the visitor may not see it."""
     if not visit.may(watches.LIST_NEWS):
         return ""
     try:
@@ -69,7 +69,7 @@ async def _count_unread(visit: Visit) -> str:
 
 
 async def _list_impacts(visit: Visit) -> Sequence[Mapping[str, object]]:
-    """Return what announcements change soonest; nothing where that is not for who looks."""
+    """Return what announcements change soonest; empty if the visitor may not see it."""
     if not visit.may(impacts.LIST_IMPACTS):
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Tickets: how whoever may read this machine's data folder is signed in to the console without typing a key.
+"""Tickets, which sign in to the console, without a typed key, whoever may read this machine's data folder.
 
 A ticket stands for a key, opens once, and only for a short time: it is seen in the address of one request.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LIFE_SECONDS = 60.0
 MOST = 100
-"""Tickets that wait at once; older ones give way."""
+"""Most tickets waiting at once; beyond that the oldest are dropped."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Tickets:
     """The tickets of one server.
 
     Attributes:
-        get_time: In seconds, rising.
+        get_time: Returns seconds on a clock that never goes back.
     """
 
     get_time: Callable[[], float] = time.monotonic
@@ -38,6 +38,6 @@ class Tickets:
         return ticket
 
     def redeem(self, ticket: str) -> str | None:
-        """Return the key that a ticket stands for, once; `None` where it stands for none any more."""
+        """Return the key that a ticket stands for, once only; `None` if it does not, or no longer, stand for one."""
         key, until = self._waiting.pop(ticket, ("", 0.0))
         return key if key and self.get_time() < until else None

@@ -17,7 +17,7 @@ TEXT = "description"
 
 
 def find_update(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the one announcement of an answer; `None` where there are several or none."""
+    """Return the one announcement of an answer; `None` if there are several or none."""
     results = answer.get("results", ())
     return results[0] if len(results) == 1 else None
 

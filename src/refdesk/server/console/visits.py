@@ -1,4 +1,4 @@
-"""One request of a person: who looks, what they may do, what the operations answer them, and the page that shows it."""
+"""One request of a person: who it is, what they may do, what the operations answer, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TRANSPORT = "console"
 LISTED = ("list_knowledge", "list_skills", "search_azure_updates")
-"""Operations that list what a toolset has."""
+"""Operations that list what a toolset holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Site:
     """The console of one server.
 
     Attributes:
-        anonymous: Who callers without a key are; `None` for nobody.
+        anonymous: Who callers without a key are; `None` if they are not let in.
         get_health: Returns what a caller may see of the server's health.
-        find_base: Returns the server's own address, as a caller has it.
+        find_base: Returns the server's own address, as the caller knows it.
         sse: Whether the retired SSE transport is served too.
     """
 
@@ -55,16 +55,16 @@ class Site:
         return [toolset.name for toolset in self.desk.toolsets if toolset.provider is not None]
 
     def find_operation(self, name: str) -> Operation | None:
-        """Return a served operation; `None` where there is none of that name."""
+        """Return a served operation; `None` if there is none of that name."""
         return find_operation(self.desk.toolsets, name)
 
     def find_resource(self, uri: str) -> Resource | None:
-        """Return a served resource; `None` where there is none at that address."""
+        """Return a served resource; `None` if there is none at that address."""
         found = (each for toolset in self.desk.toolsets for each in toolset.resources if each.uri == uri)
         return next(found, None)
 
     def find_toolset(self, name: str) -> Toolset | None:
-        """Return a served toolset; `None` where there is none of that name."""
+        """Return a served toolset; `None` if there is none of that name."""
         return next((toolset for toolset in self.desk.toolsets if toolset.name == name), None)
 
 
@@ -77,7 +77,7 @@ class Visit:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What the address asks for; the last of what is given twice."""
+        """The parameters of the address; of one given twice, the last."""
         return self.request.query_params
 
     @property
@@ -85,18 +85,18 @@ class Visit:
         """Who asks.
 
         Raises:
-            UnauthenticatedError: Nobody said so.
+            UnauthenticatedError: The request does not say.
         """
         return Caller(self.site.desk, get_caller(self.request), TRANSPORT, keeps_markup=True)
 
     def may(self, name: str) -> bool:
-        """Return whether who looks may run an operation here."""
+        """Return whether the visitor may run an operation here."""
         operation = self.site.find_operation(name)
         who = find_caller(self.request)
         return operation is not None and who is not None and Caller(self.site.desk, who, TRANSPORT).may_run(operation)
 
     async def ask(self, name: str, arguments: Mapping[str, object] | None = None) -> dict[str, Any]:
-        """Return an operation's answer; errors as those of `Caller.run`.
+        """Return an operation's answer; errors as in `Caller.run`.
 
         Raises:
             NotFoundError: It is not served.
@@ -104,7 +104,7 @@ class Visit:
         return (await self.call(name, arguments)).value
 
     async def call(self, name: str, arguments: Mapping[str, object] | None = None) -> Answered:
-        """Return an operation's answer with what goes beside it; errors as in `ask`."""
+        """Return an operation's answer with what accompanies it; errors as in `ask`."""
         operation = self.site.find_operation(name)
         if operation is None:
             raise errors.NotFoundError("This server has no such operation.")
@@ -144,7 +144,7 @@ class Visit:
         return self.show("refused.html", {"error": error, "remedy": None}, status_of(error))
 
     def _list_pages(self) -> list[tuple[str, str]]:
-        """Return the pages that are led to from everywhere: name and address."""
+        """Return the pages that every page links to: name and address."""
         browse = [("Browse", "/console/browse")] if any(self.site.find_operation(name) for name in LISTED) else []
         feed = [("Feed", "/console/feed")] if self.site.find_operation("search_azure_updates") is not None else []
         gaps = [("Gaps", "/console/gaps")] if self.may("list_gaps") else []

@@ -1,4 +1,4 @@
-"""The page of watches: what is new of what somebody watches, and the watches themselves."""
+"""The page of watches: the news about what somebody watches, and the watches themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LIST_WATCHES, LIST_NEWS = "list_watches", "list_news"
 MOST_WATCHES, MOST_NEWS = 200, 50
 KEPT_SECONDS = 400 * 86_400
-"""How long a browser remembers what was read: as long as it keeps any cookie."""
+"""How long a browser remembers what was read: the longest that it keeps any cookie."""
 
 KINDS = {"search": "question", "product": "product", "entry": "entry", "skill": "skill"}
 TOLD = {
@@ -37,11 +37,11 @@ TOLD = {
     "contradicted": "is contradicted",
     "outcome": "was reported on",
 }
-"""What happened, by the name that news have for it."""
+"""The words for what happened, by its name in the news."""
 
 
 async def show_watches(visit: Visit) -> Response:
-    """Show the watches of who looks, and what they told; then that counts as read.
+    """Show the visitor's watches and what they have reported, which then counts as read.
 
     Raises:
         NotFoundError: They are not served here.
@@ -75,7 +75,7 @@ async def show_watches(visit: Visit) -> Response:
 
 
 async def count_unread(visit: Visit) -> str:
-    """Return how many news there are that this browser has not shown; empty for none."""
+    """Return how many pieces of news this browser has not shown yet; empty for none."""
     found = await visit.ask(LIST_NEWS, {"after": read_mark(visit), "limit": MOST_NEWS})
     count = len(found["news"])
     return f"{count} or more" if found["hasMore"] else str(count) if count else ""
@@ -88,7 +88,7 @@ def read_mark(visit: Visit) -> int:
 
 
 def _name_mark(visit: Visit) -> str:
-    """Return the name of the cookie, another for each agent that looks with the same browser."""
+    """Return the name of the cookie, which differs between agents that use the same browser."""
     who = visit.caller.principal
     return f"refdesk_read_{blake2b(f'{who.org}/{who.agent}'.encode(), digest_size=8).hexdigest()}"
 
