@@ -1,4 +1,4 @@
-"""The org that a caller calls for; if its credential is valid for several, it names one in a header."""
+"""The org for which a caller calls; if its credential is valid for several, it names one in a header."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ORG_HEADER = "Refdesk-Org"
 
 
 def choose_org(orgs: Sequence[str], asked: str | None) -> str:
-    """Return the org that a caller calls for, among those that its credential is valid for.
+    """Return the org for which a caller calls, among those for which its credential is valid.
 
     Raises:
-        PermissionDeniedError: There are several and it names none, or it names another one.
+        PermissionDeniedError: There are several and the caller names none, or it names one that is not among them.
     """
     if asked is not None:
         require_org(asked, orgs)
@@ -30,7 +30,7 @@ def choose_org(orgs: Sequence[str], asked: str | None) -> str:
 
 
 def require_org(asked: str, orgs: Sequence[str]) -> None:
-    """Check that the org that a caller asks for is one of its own.
+    """Check that the org that a caller names is one of its own.
 
     Raises:
         PermissionDeniedError: It is not.
