@@ -1,8 +1,8 @@
 """What people say in support conversations in other languages than English: one module for each language.
 
-Each module has one text for each kind, a phrase in each line as it is spelt, with or without its accents. In a phrase,
-`…` stands for up to 30 characters of the same clause, and the rest is a regular expression. The phrases of all
-languages are looked for at once: what a customer answers is often too short to tell its language.
+Each module has one text for each kind, with one phrase per line as it is spelt, with or without its accents. In a
+phrase, `…` stands for up to 30 characters of the same sentence, and the rest is a regular expression. The phrases of
+all languages are searched for at once: a customer's answer is often too short to tell its language.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ Kind: TypeAlias = Literal[
 
 Attributes:
     GREETING: What a sentence may begin with.
-    ASSENT: The same before punctuation.
+    ASSENT: The same, but only before punctuation.
     CIVIL: Whole sentences that say nothing.
     OFFERING: An offer to help.
     CLOSING: The end of a conversation.
     REPAIR: That somebody was not understood.
     WORKED: That something helped, in a clause without a negation.
-    GONE: That something is gone, negation and all.
-    NEGATION: Words that make the opposite of what worked.
-    FAILED: That an advice did not help.
+    GONE: That something is gone, including any negation.
+    NEGATION: Words that turn what worked into its opposite.
+    FAILED: That advice did not help.
     UNSOLVED: As last words, that it did not end well.
-    ORDER: How what somebody is to do begins.
-    FORBIDDEN: The same for what nobody is to do.
-    REPORT: How what an agent has done begins.
-    QUESTION: How a question begins, and a request to tell something.
+    ORDER: How a sentence begins that tells somebody to do something.
+    FORBIDDEN: How one begins that tells somebody not to.
+    REPORT: How a sentence begins that says what an agent has done.
+    QUESTION: How a question begins, or a request for information.
     AGREES: How an answer begins that agrees.
-    DECLINES: How one begins that does not.
+    DECLINES: How an answer begins that does not.
     REFUSES: That a customer cannot give what is asked.
     MENDED: That customers found the solution themselves.
-    TAKEN_BACK: That an agent takes back an advice.
+    TAKEN_BACK: That an agent takes back advice.
     HANDED_OVER: That an agent hands over to somebody else.
     WISH: That a sentence says what the customer wants, or what is wrong.
 """
@@ -78,13 +78,13 @@ _MAX_REMEMBERED = 8192
 
 @lru_cache(_MAX_REMEMBERED)
 def fold(text: str) -> str:
-    """Return a text as phrases are compared: in lower case and without accents, on one line."""
+    """Return a text in the form in which phrases are looked for: in lower case, without accents, on one line."""
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold().translate(_LETTERS)))
     return " ".join(unicodedata.normalize("NFC", bare).split())
 
 
 def has(kind: Kind, text: str) -> bool:
-    """Return whether a phrase of a kind is in a text."""
+    """Return whether a text contains a phrase of a kind."""
     return find(kind, fold(text)) is not None
 
 
@@ -129,7 +129,7 @@ def _read(phrases: str) -> Iterator[str]:
 
 
 def fold_pattern(phrase: str) -> str:
-    """Return a phrase as it is found in a folded text."""
+    """Return a phrase in the form that matches a folded text."""
     bare = _ACCENTS.sub("", unicodedata.normalize("NFD", phrase.translate(_LETTERS)))
     return unicodedata.normalize("NFC", bare)
 
@@ -138,7 +138,7 @@ def fold_pattern(phrase: str) -> str:
 def write_greetings() -> str:
     """Return the greetings of languages with blanks as a regular expression, with and without accents.
 
-    An assent is one only before punctuation: much of it is a word of another language, too.
+    An assent counts only before punctuation: many of them are also words of another language.
     """
     greetings = _spell(language.GREETING for language in _SPACED)
     assents = _spell(language.ASSENT for language in _SPACED)
@@ -152,5 +152,5 @@ def _spell(texts: Iterable[str]) -> str:
 
 @cache
 def write_unspaced_greetings() -> str:
-    """Return those of languages without blanks."""
+    """Return the greetings of languages without blanks as a regular expression."""
     return _spell(language.GREETING for language in _UNSPACED)
