@@ -65,11 +65,12 @@ def builds_held(folder: Path) -> Generator[None]:
 
 
 async def wait_for_builds(folder: Path, count: int) -> None:
-    """Return when so many builds are at work on the server."""
+    """Return when so many builds are at work on the server, each far enough to leave a graph where it is ended."""
     with connect(folder) as connection, anyio.fail_after(PATIENCE_SECONDS):
-        asked = "SELECT FROM pg_stat_progress_create_index WHERE relid = 'vectors'::regclass"
+        asked = "SELECT phase FROM pg_stat_progress_create_index WHERE relid = 'vectors'::regclass"
         while True:
-            if len(fetch(connection, asked)) == count:
+            phases = [phase for (phase,) in fetch(connection, asked)]
+            if len(phases) == count and "initializing" not in phases:
                 return
             await anyio.sleep(0.01)
 
