@@ -20,12 +20,13 @@ from refdesk.errors import InvalidInputError
 
 CURSOR = "The `nextCursor` of the page before, instead of `offset`: whatever is written meanwhile shifts nothing."
 NEXT_CURSOR = "Where the next page begins: give it as `cursor`. Absent on the last one."
-NOTICE = "Why the page is empty, if it begins after the end of the list."
 
 Rank: TypeAlias = "tuple[Any, ...]"
-Cursor: TypeAlias = Annotated[str, Field(max_length=2000)] | SkipJsonSchema[None]
-NextCursor: TypeAlias = str | SkipJsonSchema[None]
-Notice: TypeAlias = str | SkipJsonSchema[None]
+Cursor: TypeAlias = Annotated[Annotated[str, Field(max_length=2000)] | SkipJsonSchema[None], Field(description=CURSOR)]
+NextCursor: TypeAlias = Annotated[str | SkipJsonSchema[None], Field(description=NEXT_CURSOR)]
+Notice: TypeAlias = Annotated[
+    str | SkipJsonSchema[None], Field(description="Why the page is empty, if it begins after the end of the list.")
+]
 T = TypeVar("T")
 
 _NO_CURSOR = "`cursor` does not belong to this list: send the `nextCursor` of the page before, unchanged."

@@ -12,18 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.writing import quotas
 from refdesk.errors import ConfigurationError
-from refdesk.kit.paging import (
-    CURSOR,
-    NEXT_CURSOR,
-    NOTICE,
-    Cursor,
-    NextCursor,
-    Notice,
-    Paged,
-    cut,
-    explain_end,
-    find_place,
-)
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged, cut, explain_end, find_place
 from refdesk.kit.wire import Message
 from refdesk.model import SHARED_ORG, State
 from refdesk.toolsets.administration.declaring import ADMIN, ERRORS
@@ -42,7 +31,7 @@ class ListKeysInput(Message):
 
     limit: int = Field(100, ge=1, le=MOST_SHOWN, description="At most this many.")
     offset: int = Field(0, ge=0, le=100_000, description="How many to skip.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class Key(Message):
@@ -66,8 +55,8 @@ class ListKeysOutput(Paged, Message):
     keys: list[Key]
     total: int
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
 
 
 class ShowUsageInput(Message):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, Cursor, Paged
+from refdesk.kit.paging import NEXT_CURSOR, Cursor, Paged
 from refdesk.kit.wire import Day, LastDay, Number, refuse_nul
 from refdesk.toolsets.azure_updates.models import Answer, Input, UnknownValue, Values
 
@@ -31,7 +31,7 @@ class ChangesInput(Input):
     )
     limit: Number = Field(default=50, ge=1, le=100, description="How many changes at most.")
     offset: Number = Field(default=0, ge=0, description="How many changes to skip.")
-    cursor: Cursor = Field(default=None, description=CURSOR)
+    cursor: Cursor = None
 
     @model_validator(mode="after")
     def _refuse_reversed_days(self) -> ChangesInput:
@@ -87,7 +87,7 @@ class HistoryInput(Input):
     )
     limit: Number = Field(default=20, ge=1, le=100, description="How many versions at most.")
     offset: Number = Field(default=0, ge=0, description="How many versions to skip.")
-    cursor: Cursor = Field(default=None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class HistoryVersion(Answer):

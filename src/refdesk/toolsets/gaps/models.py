@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.gaps.records import State
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Text
 
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
@@ -23,7 +23,7 @@ class ListInput(Message):
     toolset: Id | SkipJsonSchema[None] = Field(None, description="Only what this toolset was asked.")
     limit: int = Field(20, ge=1, le=100, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class Found(Message):
@@ -70,8 +70,8 @@ class ListOutput(Paged, Message):
     gaps: list[Gap]
     offset: int = Field(description="How many came before.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
     dropped: int = Field(0, description="How many questions of your org could not be kept, for too many came at once.")
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from refdesk.impact.kinds import ChangeKind
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Text
 
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=300)]
@@ -28,7 +28,7 @@ class ListInput(Message):
     until: date | SkipJsonSchema[None] = Field(None, description="Only what holds by this day.")
     limit: int = Field(20, ge=1, le=100, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class Announced(Message):
@@ -62,8 +62,8 @@ class ListOutput(Paged, Message):
     impacts: list[Impact]
     offset: int = Field(description="How many came before.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
 
 
 class JudgeInput(Message):

@@ -11,18 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import READS, Effects, Operation, Route, Shortening
 from refdesk.errors import NotFoundError
 from refdesk.impact import cases
-from refdesk.kit.paging import (
-    CURSOR,
-    NEXT_CURSOR,
-    NOTICE,
-    Cursor,
-    NextCursor,
-    Notice,
-    Paged,
-    cut,
-    explain_end,
-    find_place,
-)
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged, cut, explain_end, find_place
 from refdesk.kit.wire import Message, Text, Uuid
 from refdesk.model import State
 from refdesk.toolsets.knowledge import READ_SCOPE, models
@@ -47,7 +36,7 @@ class ListCasesInput(Message):
     standing: Literal["open", "both_hold", "dismissed"] = Field("open", description="Only cases that stand like this.")
     limit: int = Field(20, ge=1, le=100, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class Side(Message):
@@ -80,8 +69,8 @@ class ListCasesOutput(Paged, Message):
     cases: list[CaseShown]
     offset: int = Field(description="How many came before.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
 
 
 class SettleInput(Message):

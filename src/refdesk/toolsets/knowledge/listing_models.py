@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Time, parse_time
 from refdesk.toolsets.knowledge.models import Tags, UnknownTag
 
@@ -28,7 +28,7 @@ class ListInput(Message):
     )
     limit: int = Field(50, ge=1, le=200, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip: the next page starts at `offset` + `limit`.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
     include_superseded: bool = Field(False, description="Also entries that others replaced.")
     include_expired: bool = Field(False, description="Also entries whose time is over.")
 
@@ -68,8 +68,8 @@ class ListOutput(Paged, Message):
     total: int = Field(description="How many there are in all.")
     offset: int = Field(description="How many came before.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
     unknown_tags: list[UnknownTag] | SkipJsonSchema[None] = Field(None, description="The reason for no entries.")
 
 
@@ -78,7 +78,7 @@ class TagsInput(Message):
 
     limit: int = Field(200, ge=1, le=1000, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class TagCount(Message):
@@ -94,8 +94,8 @@ class TagsOutput(Paged, Message):
     tags: list[TagCount]
     total: int = Field(description="How many different tags there are.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
 
 
 class AuthorsInput(Message):
@@ -103,7 +103,7 @@ class AuthorsInput(Message):
 
     limit: int = Field(200, ge=1, le=1000, description="At most this many.")
     offset: int = Field(0, ge=0, description="How many to skip.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class AuthorCount(Message):
@@ -119,5 +119,5 @@ class AuthorsOutput(Paged, Message):
     authors: list[AuthorCount]
     total: int = Field(description="How many agents there are.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None

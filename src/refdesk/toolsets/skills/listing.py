@@ -12,7 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from refdesk.core.operations import READS, Operation, Route, Shortening
 from refdesk.core.search import walking
 from refdesk.core.search.retrieval import SearchRequest
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged, explain_end
+from refdesk.kit.paging import CURSOR, Cursor, NextCursor, Notice, Paged, explain_end
 from refdesk.kit.walks import read_page
 from refdesk.model import And, Filter, HasAll, SortKey
 from refdesk.toolsets.skills import records
@@ -75,8 +75,8 @@ class ListOutput(Paged, Message):
     total: int = Field(description="How many there are in all.")
     offset: int = Field(description="How many came before.")
     has_more: bool
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
     product_areas: list[Count] = Field(description="Most frequent first.")
     issue_types: list[Count] = Field(description="Most frequent first.")
 

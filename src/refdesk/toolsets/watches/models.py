@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from refdesk.kit.paging import CURSOR, NEXT_CURSOR, NOTICE, Cursor, NextCursor, Notice, Paged
+from refdesk.kit.paging import Cursor, NextCursor, Notice, Paged
 from refdesk.kit.wire import Message, Number, Text, Time
 from refdesk.watching.news import What
 
@@ -86,7 +86,7 @@ class ListInput(Message):
 
     limit: Annotated[Number, Field(ge=1, le=200)] = Field(50, description="At most this many.")
     offset: Annotated[Number, Field(ge=0, le=2**53)] = Field(0, description="How many to skip.")
-    cursor: Cursor = Field(None, description=CURSOR)
+    cursor: Cursor = None
 
 
 class ListOutput(Paged, Message):
@@ -95,8 +95,8 @@ class ListOutput(Paged, Message):
     watches: list[Watch]
     total: int = Field(description="How many you have.")
     most: int | SkipJsonSchema[None] = Field(None, description="How many you may have; absent for no limit.")
-    next_cursor: NextCursor = Field(None, description=NEXT_CURSOR)
-    notice: Notice = Field(None, description=NOTICE)
+    next_cursor: NextCursor = None
+    notice: Notice = None
 
 
 class DeleteInput(Message):
