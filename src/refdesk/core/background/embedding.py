@@ -50,11 +50,11 @@ SWEEP_SECONDS = 10.0
 """How long documents handed to workers are left alone. A job that gets lost is handed out again after this long."""
 
 LEFT_SECONDS = 30.0
-"""How long what was handed out is left to workers in all: longer than it takes until a dead one's goes to another. From
-then on the one that hands out embeds it, so that a queue that stands still only delays."""
+"""How long a document that was handed out is left to workers: longer than it takes for a dead worker's job to go to
+another. After that the process that hands out jobs embeds it, so that a stalled queue costs no more than a delay."""
 
 OWN_DOCUMENTS = 128
-"""So many of those it embeds itself before it hands out again."""
+"""Most such documents that it embeds itself before it hands out jobs again."""
 
 SWEEP_DOCUMENTS = 1000
 """About how many documents are handed out at a time, so that a queue stays small however much is left to do."""
@@ -73,7 +73,7 @@ MOST_HELD_SECONDS = 30.0
 """How long embedding gives way to writes that keep coming."""
 
 MOST_SET_ASIDE = 0.1
-"""Of all documents may have been refused by a model that takes over: where it is more, something is wrong with it."""
+"""Largest share of documents that a new model may refuse and still take over: beyond it, something is wrong with it."""
 
 PROBE = "Is anybody there?"
 
@@ -280,9 +280,9 @@ class Indexer:
                 await self._make_lease().release()
 
     def _find_late(self, jobs: Sequence[EmbeddingJob]) -> list[EmbeddingJob]:
-        """Note what is handed out; return what was left to workers for too long, as much as is done here at a time.
+        """Note which jobs are handed out; return those left to workers for too long, at most `OWN_DOCUMENTS`.
 
-        The last ones: workers begin with the first.
+        They are taken from the end of the list, since workers begin at its start.
         """
         now = self.semantics.doorbell.now()
         self._handed_out = {job: self._handed_out.get(job, now) for job in jobs}

@@ -1,4 +1,4 @@
-"""What could not be embedded: by which model, why, how often it was tried, and when it is tried again."""
+"""Records of documents that could not be embedded: by which model, why, how often tried, and when to try again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILURE_KIND = "embedding_failure"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document has no vectors of a model; what one refuses another may take."""
+    """Why a document has no vectors of a model; a document that one model refuses may be accepted by another."""
 
     collection: Collection
     id: str
@@ -34,12 +34,12 @@ class Failure:
 
 
 def make_key(collection: Collection, id: str) -> MetadataKey:
-    """Return under what the failure of a document is kept."""
+    """Return the key under which the failure of a document is stored."""
     return MetadataKey(collection.org, FAILURE_KIND, f"{collection.toolset}/{id}")
 
 
 def read_failure(record: Metadata) -> Failure:
-    """Return what a record says."""
+    """Return the failure that a record holds."""
     value = record.value
     return Failure(
         collection=Collection(record.key.org, str(value["toolset"])),
