@@ -35,7 +35,15 @@ import psycopg
 from psycopg import AsyncConnection, sql
 
 from benchmarks.invented import RARE, TOP, WIDTH, Corpus, Question, invent, make_document
-from benchmarks.postgres_writes import Cost, Rates, connected, measure_costs, measure_in_processes, measure_writes
+from benchmarks.postgres_writes import (
+    Cost,
+    compare_rates,
+    connected,
+    measure_costs,
+    measure_in_processes,
+    measure_writes,
+    spell_rates,
+)
 from refdesk.core.search.analysis import parse_query
 from refdesk.core.search.retrieval import read_documents
 from refdesk.model import And as All
@@ -293,7 +301,8 @@ async def run(url: str, parts: Sequence[str], notes: int, seconds: float) -> dic
     if "writes" in parts:
         rates = await measure_writes(url, seconds)
         rates.insert(2, await anyio.to_thread.run_sync(measure_in_processes, url, seconds / 3))
-        _print_rates(rates, results)
+        print(*spell_rates(rates), sep="\n")
+        results.update(compare_rates(rates))
         ours, plain = await measure_costs(url)
         print(f"a note of one writer takes {_spell_cost(ours)}; a plain insert {_spell_cost(plain)}")
     if "search" in parts or "space" in parts:
@@ -311,16 +320,6 @@ async def run(url: str, parts: Sequence[str], notes: int, seconds: float) -> dic
         if "space" in parts:
             _print_bytes(*count_bytes(url), notes, results)
     return results
-
-
-def _print_rates(rates: Sequence[Rates], results: dict[str, object]) -> None:
-    one = rates[0]
-    for each in rates:
-        ratio = each.ours / (each.plain if each is one else one.ours)
-        plain = each.plain / one.plain
-        beside = "of plain inserts" if each is one else f"of one writer (plain inserts: {plain:.2f})"
-        print(f"{each.name:12} {each.ours:7.0f} notes/s, plain {each.plain:7.0f}; {ratio:5.2f} {beside}")
-        results[each.name] = ratio
 
 
 def _spell_cost(cost: Cost) -> str:

@@ -222,6 +222,22 @@ async def assert_quota_is_exact(store: Store, texts: Sequence[tuple[str, str]], 
     assert (stored, usage.org) == (most, most), (stored, usage)
 
 
+def compare_rates(rates: Sequence[Rates]) -> dict[str, float]:
+    """Return of one writer, who comes first, how many times the plain rate ours is, and of others how many times
+    our one writer's."""
+    one = rates[0]
+    return {each.name: each.ours / (each.plain if each is one else one.ours) for each in rates}
+
+
+def spell_rates(rates: Sequence[Rates]) -> list[str]:
+    """Return a line for each."""
+    one, lines = rates[0], list[str]()
+    for each, ratio in zip(rates, compare_rates(rates).values(), strict=True):
+        beside = "of plain inserts" if each is one else f"of one writer (plain inserts: {each.plain / one.plain:.2f})"
+        lines.append(f"{each.name:12} {each.ours:7.0f} notes/s, plain {each.plain:7.0f}; {ratio:5.2f} {beside}")
+    return lines
+
+
 @asynccontextmanager
 async def connected(url: str, count: int) -> AsyncGenerator[list[AsyncConnection]]:
     """Yield so many connections on which each statement is a transaction."""
