@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Literal, TypeAlias, get_args
 
 Fault: TypeAlias = Literal["none", "dropped", "half", "sliced", "slow", "refused"]
@@ -16,15 +17,16 @@ SLOW_SECONDS = 0.03
 
 @dataclass
 class Proxy:
-    """Stands before a server on the loopback interface.
+    """Stands before servers on the loopback interface, which take turns with new connections.
 
     Attributes:
+        targets: The ports of the servers, in turn.
         fault: What happens to replies from now on: `dropped` swallows them, `half` cuts one in two and hangs up,
             `sliced` sends them byte by byte, `slow` late, `refused` hangs up at once.
         spoils: After so many spoiled replies all is well again; never, unless it is set.
     """
 
-    target: int
+    targets: Iterator[int]
     port: int = 0
     fault: Fault = "none"
     spoils: int = sys.maxsize
@@ -35,7 +37,7 @@ class Proxy:
         self._writers.add(writer)
         with suppress(OSError):
             if self.fault != "refused":
-                there, back = await asyncio.open_connection("127.0.0.1", self.target)
+                there, back = await asyncio.open_connection("127.0.0.1", next(self.targets))
                 self._writers.add(back)
                 await asyncio.gather(self._carry(reader, back), self._bring_back(there, writer))
         self._hang_up(writer)
@@ -87,9 +89,9 @@ class Proxy:
 
 
 @asynccontextmanager
-async def open_proxy(target: int) -> AsyncGenerator[Proxy]:
-    """Yield a proxy before the port `target`; it is gone when the block is left."""
-    proxy = Proxy(target)
+async def open_proxy(*ports: int) -> AsyncGenerator[Proxy]:
+    """Yield a proxy before servers, given by their ports; it is gone when the block is left."""
+    proxy = Proxy(cycle(ports))
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.port = server.sockets[0].getsockname()[1]
     try:

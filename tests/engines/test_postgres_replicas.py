@@ -12,8 +12,9 @@ import pytest
 
 from refdesk.errors import StoreError
 from refdesk.protocols import Store
-from refdesk.stores.postgres import open_store, replicas
+from refdesk.stores.postgres import open_store, pool, replicas
 from tests.engines.postgres import PostgresServer, fetch
+from tests.engines.tcp_faults import open_proxy
 from tests.stores.samples import asking, find_ids, make_document, put
 
 pytestmark = pytest.mark.engines
@@ -96,6 +97,28 @@ async def test_what_is_stored_is_found_at_once_by_every_server_while_the_standby
             (node,) = await store.list_nodes()
             if node.holds == "replica: 0 bytes behind":
                 break
+
+
+async def test_a_balancer_before_standbys_gives_no_answer_of_one_that_is_behind(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each call connects anew, so that a balancer has the next standby answer it.
+    monkeypatch.setattr(pool, "LIFETIME_SECONDS", -1.0)
+    both = Pair(pair.primary, pair.primary.copy_as_standby())
+    try:
+        both.standby.start()
+        async with open_proxy(pair.standby.port, both.standby.port) as balancer:
+            url = pair.standby.get_url(port=balancer.port)
+            async with open_store(pair.primary.get_url(), read=[url]) as store:
+                await put(store, make_document("first", "apple pie"))
+                await wait_until_level(both)
+                pair.ask(both.standby, "SELECT pg_wal_replay_pause()::text")
+                await put(store, make_document("second", "apple tart"))
+                await wait_until_level(pair)
+                for _ in range(4):
+                    assert sorted(await find_ids(store, asking("apple"))) == ["first", "second"]
+    finally:
+        both.standby.remove()
 
 
 async def test_the_primary_searches_where_the_standby_is_gone(pair: Pair) -> None:

@@ -2,8 +2,10 @@
 
 Before a search the primary says how far the org's change sequence has come, which takes a fraction of a search, and a
 standby how far it is. Where that one is behind, or does not answer, all others are asked at once, so that a search
-waits no longer the more there are, and in the end the primary searches itself. So a search finds what anybody stored
-before it, in whatever process. While the primary does not answer, what this process saw of the sequence last has to do.
+waits no longer the more there are, and in the end the primary searches itself. A standby says how far it is once more
+together with what it found: at one address there may be a balancer before several. So a search finds what anybody
+stored before it, in whatever process. While the primary does not answer, what this process saw of the sequence last
+has to do.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from refdesk.errors import StoreError
 from refdesk.model import StoreNode
 from refdesk.stores.postgres.connections import Connections, Scope, Statement
 from refdesk.stores.postgres.schemas import find_schema
-from refdesk.stores.postgres.search import Limits, Searcher
+from refdesk.stores.postgres.search import GET_CHANGES, Limits, Searcher
 
 if TYPE_CHECKING:
     from refdesk.model import FindRequest, Found
@@ -34,8 +36,6 @@ PATIENCE_SECONDS = 5.0
 MOST_KNOWN = 10_000
 """Most orgs whose last seen position in the change sequence is remembered."""
 
-# A standby's URL has a search path of its own, which may lead to another store.
-_GET_CHANGES = "SELECT coalesce((SELECT changes FROM orgs WHERE org = %s), 0) WHERE current_schema() = %s"
 _GET_PRIMARY = "SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn() - '0/0' END"
 _GET_STANDBY = """
     SELECT pg_is_in_recovery(), current_schema()::text, pg_last_wal_replay_lsn() - '0/0',
@@ -116,9 +116,12 @@ class Replicas:
         for replica, changes in reached:
             if changes >= needed:
                 try:
-                    return await replica.searcher.find(request)
+                    found = await replica.searcher.find_in(self.schema, request, needed)
                 except StoreError:
                     replica.rest()
+                else:
+                    if found is not None:
+                        return found
         return None
 
     async def list_nodes(self) -> list[StoreNode]:
@@ -141,7 +144,7 @@ class Replicas:
 
     async def _get_changes(self, connections: Connections, org: str) -> int:
         """Return how far the org's changes have got there; -1 if the connection leads to another schema."""
-        (rows,) = await connections.read(Scope(org), Statement(_GET_CHANGES, (org, self.schema)))
+        (rows,) = await connections.read(Scope(org), Statement(GET_CHANGES, (org, self.schema)))
         return rows[0][0] if rows else -1
 
 

@@ -33,6 +33,9 @@ _GET_MODEL = """
     ) model
 """
 
+GET_CHANGES = "SELECT coalesce((SELECT changes FROM orgs WHERE org = %s), 0) WHERE current_schema() = %s"
+"""How far an org's change sequence has come; no row where the connection leads to another store."""
+
 _STATES = {state.value: state for state in State}
 _DOCUMENT = 12
 """Index of the document, if that was sent along, among the columns of a candidate."""
@@ -80,6 +83,11 @@ class _Answer:
         return self.rows["list"][0][1] if "list" in self.rows else 0
 
     @property
+    def changes(self) -> int:
+        """How far the org's changes had come, if that was asked; -1 in another store."""
+        return self.rows["changes"][0][0] if self.rows.get("changes") else -1
+
+    @property
     def total(self) -> int:
         if "count" in self.rows:
             return self.rows["count"][0][0]
@@ -107,16 +115,29 @@ class Searcher:
 
     async def find(self, request: FindRequest) -> Found:
         """Return what matches."""
-        answer = await self._ask(self.plan(request))
+        return _make_found(request, await self._search(request))
+
+    async def find_in(self, schema: str, request: FindRequest, changes: int) -> Found | None:
+        """Return what matches, or `None` where what answered lacks some of the org's changes, or another store.
+
+        That is told together with the answer: behind one address there may be several servers, and which of them
+        answered something else before says nothing about this one.
+        """
+        step = Step(Statement(GET_CHANGES, (request.collection.org, schema)), "changes")
+        answer = await self._search(request, step)
+        return _make_found(request, answer) if answer.changes >= changes else None
+
+    async def _search(self, request: FindRequest, *more: Step) -> _Answer:
+        answer = await self._ask(self.plan(request), *more)
         if _is_outdated(answer):
-            answer = await self._ask(self.plan(request))
+            answer = await self._ask(self.plan(request), *more)
         if answer.is_short and answer.search.is_open and not answer.is_pruned:
             # Withdrawn documents may have vectors, which crowd out others in the graph.
             self._crowded.add((request.collection, request.vector.model if request.vector else ""))
-            answer = await self._ask(self.plan(request))
+            answer = await self._ask(self.plan(request), *more)
         if answer.is_short:
-            answer = await self._ask(Search(request, answer.model, None, None, None))
-        return _make_found(request, answer)
+            answer = await self._ask(Search(request, answer.model, None, None, None), *more)
+        return answer
 
     def plan(self, request: FindRequest) -> Search:
         """Return the search for a request, planned by what is known."""
@@ -133,8 +154,8 @@ class Searcher:
             return Search(request, model, graph, None, prune_above, is_open=True)
         return Search(request, model, graph, limit if is_selective(request.where) else None, prune_above)
 
-    async def _ask(self, search: Search) -> _Answer:
-        request, steps = search.request, search.list_steps()
+    async def _ask(self, search: Search, *more: Step) -> _Answer:
+        request, steps = search.request, [*search.list_steps(), *more]
         if request.vector is not None:
             name = request.vector.model if is_storable(request.vector.model) else ""
             place = (request.collection.org, request.collection.toolset)
