@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import anyio
 import pytest
 
@@ -12,6 +15,7 @@ from tests.engines.redis import open_patiently, until
 pytestmark = pytest.mark.engines
 
 MANY = 1000
+CHART = Path(__file__).parents[2] / "deploy/helm/refdesk/templates/worker.yaml"
 
 
 async def test_an_org_with_a_thousand_jobs_does_not_hold_up_another() -> None:
@@ -33,3 +37,13 @@ async def test_an_org_with_a_thousand_jobs_does_not_hold_up_another() -> None:
         group.cancel_scope.cancel()
     # More come first only on a machine so slow that counting begins anew while jobs are added.
     assert done.index("small") < MANY // 2
+
+
+async def test_what_scales_the_workers_counts_every_job_that_waits() -> None:
+    server = redis.get_fresh_server()
+    async with open_patiently(server.url) as shared:
+        assert await shared.queue.enqueue([EmbeddingJob("large", "knowledge", str(n)) for n in range(MANY)])
+    [named] = re.findall(r"range \$jobs := list (.*) }}", CHART.read_text())
+    keys = [f"bull:embeddings:{each}" for each in re.findall(r'"(\w+)"', named)]
+    count = {"list": "LLEN", "zset": "ZCARD"}  # as KEDA does
+    assert sum(int(str(server.ask(count[str(server.ask("TYPE", key))], key))) for key in keys) == MANY

@@ -194,13 +194,35 @@ def test_the_chart_makes_valid_objects(values: str, renderer: Path, tmp_path: Pa
 def test_the_chart_serves_the_names_that_clients_call_and_scales_by_the_queue(renderer: Path) -> None:
     found = [each for each in yaml.safe_load_all(check(renderer, CHART, EVERYTHING)) if each]
     [scaled] = [each for each in found if each["kind"] == "ScaledObject"]
-    assert scaled["spec"]["triggers"][0]["metadata"]["listName"] == f"bull:{QUEUE_NAME}:wait"
+    counted = [each["metadata"]["listName"] for each in scaled["spec"]["triggers"]]
+    assert counted == [f"bull:{QUEUE_NAME}:{jobs}" for jobs in ("wait", "prioritized")]
     [server] = [each for each in found if each["kind"] == "Deployment" and each["metadata"]["name"] == "desk-refdesk"]
     env = {each["name"]: each.get("value") for each in server["spec"]["template"]["spec"]["containers"][0]["env"]}
-    assert env.keys() <= {variable(name) for name in compose().model_fields}
+    assert env.keys() - {"DATABASE_PASSWORD"} <= {variable(name) for name in compose().model_fields}
+    assert env["REFDESK_STORE_READ"] == "postgresql://refdesk:$(DATABASE_PASSWORD)@desk-refdesk-db-ro:5432/refdesk"
     assert {"desk-refdesk.tools.svc", "desk.example.com", "desk.example.org"} <= set(
         env["REFDESK_ALLOWED_HOSTS"].split(",")
     )
+
+
+SCALED_ELSEWHERE = """
+redis: {enabled: false}
+worker: {autoscaling: {enabled: true, redis: "redis.example.com:6380", authentication: password}}
+"""
+
+
+def test_the_chart_scales_workers_by_a_redis_of_ones_own(renderer: Path) -> None:
+    found = [each for each in yaml.safe_load_all(check(renderer, CHART, SCALED_ELSEWHERE)) if each]
+    [scaled] = [each for each in found if each["kind"] == "ScaledObject"]
+    for each in scaled["spec"]["triggers"]:
+        assert each["metadata"]["address"] == "redis.example.com:6380"
+        assert each["authenticationRef"] == {"name": "password"}
+
+
+def test_the_chart_asks_where_ones_own_redis_is_to_scale_workers(renderer: Path) -> None:
+    values = "redis: {enabled: false}\nworker: {autoscaling: {enabled: true}}"
+    done = subprocess.run([renderer, CHART, values], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode != 0, "set worker.autoscaling.redis" in done.stderr) == (True, True)
 
 
 def test_the_chart_names_only_values_it_has() -> None:

@@ -35,6 +35,17 @@ app.kubernetes.io/component: {{ .part }}
 {{- join "," $hosts -}}
 {{- end -}}
 
+{{/* Where what scales the workers finds the queue. */}}
+{{- define "refdesk.queue" -}}
+{{- if .Values.worker.autoscaling.redis -}}
+{{ .Values.worker.autoscaling.redis }}
+{{- else if .Values.redis.enabled -}}
+{{ include "refdesk.name" . }}-redis.{{ .Release.Namespace }}.svc:6379
+{{- else -}}
+{{- fail "worker.autoscaling needs the host and port of your Redis: set worker.autoscaling.redis" -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What every container of refdesk has: its image, settings, rights and a folder to write to. */}}
 {{- define "refdesk.container" -}}
 image: {{ include "refdesk.image" . }}
@@ -45,6 +56,13 @@ env:
   - name: REFDESK_STORE
     valueFrom:
       secretKeyRef: {name: {{ include "refdesk.name" . }}-db-app, key: uri}
+  {{- end }}
+  {{- if and .Values.postgresql.enabled .Values.postgresql.readReplicas (gt (int .Values.postgresql.instances) 1) }}
+  - name: DATABASE_PASSWORD
+    valueFrom:
+      secretKeyRef: {name: {{ include "refdesk.name" . }}-db-app, key: password}
+  - name: REFDESK_STORE_READ
+    value: postgresql://refdesk:$(DATABASE_PASSWORD)@{{ include "refdesk.name" . }}-db-ro:5432/refdesk
   {{- end }}
   {{- if .Values.redis.enabled }}
   - {name: REFDESK_REDIS, value: "redis://{{ include "refdesk.name" . }}-redis:6379/0"}
