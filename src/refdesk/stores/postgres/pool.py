@@ -43,6 +43,8 @@ _OPTIONS: Mapping[str, Any] = {
     "autocommit": True,
     "prepare_threshold": None,
     "application_name": "refdesk",
+    # Whatever the environment (PGCLIENTENCODING) or the role's settings say: statements are sent in it.
+    "client_encoding": "UTF8",
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,

@@ -3,7 +3,7 @@
 -- stored already stays as it is until it is written again. Digests as the bytes that they are.
 ALTER TABLE documents
     ALTER COLUMN body TYPE bytea
-        USING '\x00'::bytea || convert_to(title, 'UTF8') || '\x00'::bytea || convert_to(body, 'UTF8'),
+        USING decode('00', 'hex') || convert_to(title, 'UTF8') || decode('00', 'hex') || convert_to(body, 'UTF8'),
     ALTER COLUMN digest TYPE bytea USING decode(digest, 'hex'),
     ALTER COLUMN text_digest TYPE bytea USING decode(text_digest, 'hex');
 ALTER TABLE documents DROP COLUMN title;
@@ -11,7 +11,7 @@ ALTER TABLE documents RENAME COLUMN body TO texts;
 
 ALTER TABLE revisions
     ALTER COLUMN body TYPE bytea
-        USING '\x00'::bytea || convert_to(title, 'UTF8') || '\x00'::bytea || convert_to(body, 'UTF8');
+        USING decode('00', 'hex') || convert_to(title, 'UTF8') || decode('00', 'hex') || convert_to(body, 'UTF8');
 ALTER TABLE revisions DROP COLUMN title;
 ALTER TABLE revisions RENAME COLUMN body TO texts;
 
