@@ -58,7 +58,7 @@ def measure(server: PostgresServer, milliseconds: float, seconds: float) -> tupl
         connection.execute(PLAIN_TABLE)
     delay_commits(server, milliseconds)
     commit, rates = measure_commit(url), anyio.run(measure_writes, url, seconds)
-    return commit, [*rates[:2], measure_in_processes(url, seconds / 3), *rates[2:]]
+    return commit, [*rates[:3], measure_in_processes(url, seconds / 3), *rates[3:]]
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import anyio
 from psycopg import AsyncConnection
 
 from benchmarks.invented import invent
+from benchmarks.postgres_rows import make_row_insert
 from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
@@ -42,9 +43,12 @@ class Gate(Protocol):
         ...
 
 
+ONE, SAME_ROWS = "one writer", "same rows"
+
+
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Notes a second: ours and the plain table's, from so many writers."""
+    """Notes a second: ours and those of plain inserts, from so many writers."""
 
     name: str
     ours: float
@@ -115,47 +119,56 @@ async def measure_rate(store_note: StoreNote, writers: Sequence[tuple[str, str]]
 
 
 WRITERS = {
-    "one writer": [("org-0", "agent-0")],
+    ONE: [("org-0", "agent-0")],
     "eight orgs": [(f"org-{number}", f"agent-{number}") for number in range(8)],
     "one org": [("crowd", f"agent-{number}") for number in range(64)],
 }
 
 
 async def measure_writes(url: str, seconds: float, rounds: int = 3) -> list[Rates]:
-    """Return the rates of each number of writers, the best of some rounds in which all take turns."""
+    """Return the rates of each number of writers, the best of some rounds in which all take turns.
+
+    After the first, that of one writer stands once more, beside inserts of the rows that its notes leave.
+    """
     texts = invent(2000).texts
-    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in WRITERS}
-    async with open_store(url) as store, connected(url, 8) as connections:
+    rates: dict[str, list[tuple[float, float]]] = {ONE: [], SAME_ROWS: [], **{name: [] for name in WRITERS}}
+    async with open_store(url) as store, connected(url, 10) as (reading, writing, *connections):
         ours, plain = make_store_note(store, texts, 10**9), make_plain_insert(connections, texts)
+        insert_rows = await make_row_insert("rows", reading, writing, ours)
         for writers in WRITERS.values():
             for org, agent in writers:
                 await ours(org, agent, -1)  # not counted: it loads what the first note needs
         for turn in range(rounds):
             for name, writers in WRITERS.items():
-                pair = [await measure_rate(each, writers, seconds / rounds, turn * 10**6) for each in (ours, plain)]
-                rates[name].append((pair[0], pair[1]))
+                sides = (ours, plain, insert_rows) if name == ONE else (ours, plain)
+                mine, *others = [await measure_rate(each, writers, seconds / rounds, turn * 10**6) for each in sides]
+                for which, other in zip((name, SAME_ROWS), others, strict=False):
+                    rates[which].append((mine, other))
         await assert_quota_is_exact(store, texts)
     return [Rates(name, max(o for o, _ in each), max(p for _, p in each)) for name, each in rates.items()]
 
 
-_GET_PROCESSES = "SELECT pid FROM pg_stat_activity WHERE application_name = 'refdesk' OR pid = %s"
+_GET_PROCESSES = "SELECT pid FROM pg_stat_activity WHERE application_name = 'refdesk' OR pid = ANY(%s)"
 _HERE = ("127.0.0.1", "::1", "localhost")
 PIECES, PIECE = 20, 25
 
 
-async def measure_costs(url: str) -> tuple[Cost, Cost]:
-    """Return what a note costs us and a plain insert: the median over pieces, in which both take turns.
+async def measure_costs(url: str) -> list[Cost]:
+    """Return what a note costs us, what inserts of its rows cost, and a plain insert: the medians over pieces, in which
+    all take turns.
 
     What others do on the same processors stretches it far less than it does the time that passes.
     """
     texts, numbers = invent(2000).texts, iter(range(10**9))
-    costs: tuple[list[tuple[float, float]], ...] = ([], [])
-    async with open_store(url) as store, connected(url, 2) as (connection, looking):
-        both = (make_store_note(store, texts, 10**9), make_plain_insert([connection], texts, "c"))
+    async with open_store(url) as store, connected(url, 4) as (connection, reading, writing, looking):
+        ours, plain = make_store_note(store, texts, 10**9), make_plain_insert([connection], texts, "c")
+        sides = (ours, await make_row_insert("costly", reading, writing, ours), plain)
+        costs: tuple[list[tuple[float, float]], ...] = ([], [], [])
         is_here = looking.info.host in _HERE
         for piece in range(PIECES + 1):
-            for store_note, some in zip(both, costs, strict=True):
-                cursor = await looking.execute(_GET_PROCESSES, (connection.info.backend_pid,))
+            for store_note, some in zip(sides, costs, strict=True):
+                others = [each.info.backend_pid for each in (connection, writing)]
+                cursor = await looking.execute(_GET_PROCESSES, (others,))
                 processes = [pid for (pid,) in await cursor.fetchall()] if is_here else []
                 client, server = process_time(), _count_seconds(processes)
                 for _ in range(PIECE):
@@ -163,8 +176,7 @@ async def measure_costs(url: str) -> tuple[Cost, Cost]:
                 # In the first piece it connects, and loads what a note needs.
                 some += [(process_time() - client, _count_seconds(processes) - server)] if piece else []
     medians = ([median(times) * 1000 / PIECE for times in zip(*some, strict=True)] for some in costs)
-    ours, plain = (Cost(client, server if is_here else None) for client, server in medians)
-    return ours, plain
+    return [Cost(client, server if is_here else None) for client, server in medians]
 
 
 def _count_seconds(processes: Sequence[int]) -> float:
@@ -223,18 +235,19 @@ async def assert_quota_is_exact(store: Store, texts: Sequence[tuple[str, str]], 
 
 
 def compare_rates(rates: Sequence[Rates]) -> dict[str, float]:
-    """Return of one writer, who comes first, how many times the plain rate ours is, and of others how many times
-    our one writer's."""
+    """Return how many times what one writer's rate is compared with that is, and of more writers how many times ours of
+    one writer, who comes first."""
     one = rates[0]
-    return {each.name: each.ours / (each.plain if each is one else one.ours) for each in rates}
+    return {each.name: each.ours / (each.plain if each.name in {ONE, SAME_ROWS} else one.ours) for each in rates}
 
 
 def spell_rates(rates: Sequence[Rates]) -> list[str]:
     """Return a line for each."""
     one, lines = rates[0], list[str]()
+    beside = {ONE: "of plain inserts", SAME_ROWS: "of inserts of the rows that a note leaves"}
     for each, ratio in zip(rates, compare_rates(rates).values(), strict=True):
-        beside = "of plain inserts" if each is one else f"of one writer (plain inserts: {each.plain / one.plain:.2f})"
-        lines.append(f"{each.name:12} {each.ours:7.0f} notes/s, plain {each.plain:7.0f}; {ratio:5.2f} {beside}")
+        what = beside.get(each.name, f"of one writer (plain inserts: {each.plain / one.plain:.2f})")
+        lines.append(f"{each.name:12} {each.ours:7.0f} notes/s, plain {each.plain:7.0f}; {ratio:5.2f} {what}")
     return lines
 
 
