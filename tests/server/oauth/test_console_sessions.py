@@ -19,8 +19,9 @@ from refdesk.server.oauth.configuration import read_oauth
 from tests.emulators.issuer import TOKEN_SECONDS, RunningIssuer
 from tests.server.conftest import URL
 from tests.server.echo import make_settings
+from tests.server.oauth.samples import make_claims
 from tests.server.oauth.test_console_sign_in import BACK, CHOSEN, CLIENT, SECRET, WANTED, Browser
-from tests.server.oauth.test_sign_in import open_for, serve
+from tests.server.oauth.test_sign_in import bearer, open_for, search, serve
 from tests.server.test_console import sign_in as sign_in_with_key
 from tests.server.test_keys import make_key as make_api_key
 
@@ -125,6 +126,18 @@ async def test_tabs_that_ask_at_once_renew_once(browser: Browser) -> None:
     assert len(await list_sent(browser.issuer, "/token")) == 2
     await advance(browser, PAST)
     assert (await browser.server.get(WANTED)).status_code == 200
+
+
+async def test_new_keys_of_the_issuer_sign_nobody_out_whatever_tokens_others_send(browser: Browser) -> None:
+    for n in range(5):
+        claims = make_claims(iss=browser.issuer.url)
+        wrong = bearer(await browser.issuer.sign(claims, kid=f"random-{n}"))
+        assert (await search(browser.server, wrong)).status_code == 401
+    await browser.issuer.set_keys(["rsa-2"], made={"rsa-2": "RS256"})
+    await advance(browser, DUE + timedelta(seconds=1))
+    for _ in range(2):
+        assert (await browser.server.get(WANTED)).status_code == 200
+        await advance(browser, PAST)
 
 
 async def test_a_tab_that_goes_away_takes_no_token_along(browser: Browser) -> None:

@@ -12,7 +12,16 @@ import pytest
 from refdesk import errors
 from refdesk.core.clock import FixedClock
 from refdesk.server.oauth.issuer import Published
-from refdesk.server.oauth.key_set import AFTER_FAILURE, ASK_AGAIN, KEPT, LEAST_KEPT, MOST_KEPT, STALE, KeySet
+from refdesk.server.oauth.key_set import (
+    AFTER_FAILURE,
+    ASK_AGAIN,
+    KEPT,
+    LEAST_KEPT,
+    MOST_KEPT,
+    MOST_LOOKS,
+    STALE,
+    KeySet,
+)
 from tests.core.fakes import NOW
 from tests.emulators.signing import Key, make_key
 from tests.server.oauth.samples import ISSUER, publish
@@ -101,13 +110,68 @@ async def test_unknown_ids_do_not_make_the_server_ask_more_often_than_once_a_pau
     issuer, clock, keys = make("a")
     for n in range(50):
         assert not await has(keys, f"random-{n}")
-    assert issuer.asked == 1
+    assert issuer.asked == 1 + MOST_LOOKS
     for _ in range(3):
         clock.advance(ASK_AGAIN)
         for n in range(50):
             assert not await has(keys, f"random-{n}")
-    assert issuer.asked == 4
+    assert issuer.asked == 1 + 4 * MOST_LOOKS
     assert await has(keys, "a")
+
+
+async def test_one_unknown_id_that_is_sent_again_and_again_does_not_keep_a_new_key_from_being_found() -> None:
+    issuer, _, keys = make("old")
+    for _ in range(50):
+        assert not await has(keys, "of-another-issuer")
+    issuer.keys.append(make_key("new", "ES256"))
+    assert not await has(keys, "of-another-issuer")
+    assert await has(keys, "new")
+    assert issuer.asked == 3
+
+
+async def test_the_key_of_a_token_that_the_issuer_gives_itself_is_looked_for_whatever_was_sent_before() -> None:
+    issuer, _, keys = make("old")
+    for n in range(50):
+        assert not await has(keys, f"random-{n}")
+    issuer.keys = [make_key("new", "ES256")]
+    assert not await has(keys, "new")
+    assert await keys.find("new", "ES256", is_issued_now=True) is not None
+
+
+async def test_those_who_need_the_same_new_key_at_once_all_get_it() -> None:
+    issuer, _, keys = make("old")
+    await has(keys, "old")
+    issuer.keys.append(make_key("new", "ES256"))
+    issuer.gate = anyio.Event()
+    found: list[bool] = []
+
+    async def ask() -> None:
+        found.append(await has(keys, "new"))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        issuer.gate.set()
+    assert found == [True] * 20
+    assert issuer.asked == 2
+
+
+async def test_the_pause_after_an_issuer_that_did_not_answer_begins_when_it_is_given_up() -> None:
+    issuer, clock, keys = make("a")
+    issuer.is_away, issuer.gate = True, anyio.Event()
+
+    async def give_up() -> None:
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(AFTER_FAILURE)
+        issuer.gate.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(give_up)
+        for _ in range(3):
+            with pytest.raises(errors.WorldError):
+                await has(keys, "a")
+    assert issuer.asked == 1
 
 
 async def test_many_who_need_a_key_at_once_make_the_server_ask_once() -> None:

@@ -25,7 +25,7 @@ from refdesk.discovery import list_scopes
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.server import credentials, http
 from refdesk.server.gate import Gate
-from refdesk.server.oauth.key_set import AFTER_FAILURE, ASK_AGAIN
+from refdesk.server.oauth.key_set import AFTER_FAILURE, MOST_LOOKS
 from tests.acceptance.processes import ENVELOPE
 from tests.core.fakes import NOW
 from tests.emulators.issuer import RunningIssuer, running_issuer
@@ -325,14 +325,12 @@ async def test_without_an_issuer_a_token_is_no_key(tmp_path: Path, issuer: Runni
 
 
 async def test_new_keys_of_the_issuer_are_found_and_those_taken_back_open_nothing(
-    server: httpx2.AsyncClient, issuer: RunningIssuer, clock: FixedClock
+    server: httpx2.AsyncClient, issuer: RunningIssuer
 ) -> None:
     old = await sign(issuer)
     assert (await search(server, old)).status_code == 200
     await issuer.set_keys(["rsa-2"], made={"rsa-2": "PS256"})
     new = await sign(issuer, "rsa-2")
-    assert (await search(server, new)).status_code == 401
-    clock.advance(ASK_AGAIN)
     assert (await search(server, new)).status_code == 200
     assert (await search(server, old)).status_code == 401
 
@@ -343,7 +341,7 @@ async def test_random_keys_in_tokens_do_not_become_requests_to_the_issuer(
     claims = make_claims(iss=issuer.url)
     for n in range(40):
         assert (await search(server, bearer(await issuer.sign(claims, kid=f"random-{n}")))).status_code == 401
-    assert await issuer.count("/jwks") == 1
+    assert await issuer.count("/jwks") == 1 + MOST_LOOKS
     assert (await search(server, await sign(issuer))).status_code == 200
 
 

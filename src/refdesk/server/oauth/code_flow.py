@@ -172,7 +172,7 @@ class CodeFlow:
             grant = await get()
             if len(grant.access) > MOST_TOKEN:
                 raise SignInError("large", f"The access token has {len(grant.access)} characters.")
-            return SignedIn(grant, await self.tokens.identify(grant.access))
+            return SignedIn(grant, await self.tokens.identify(grant.access, is_issued_now=True))
         except errors.UnauthenticatedError as error:
             raise SignInError("refused", error.message) from None
         except errors.PermissionDeniedError:

@@ -44,10 +44,10 @@ class EndpointSet:
         """
         async with self._lock:
             if not self._is_recent():
-                self._tried_at = self.clock.now()
                 # A browser that goes away must not cancel a request that others wait for too; it is bounded in time.
                 with anyio.CancelScope(shield=True):
                     await self._read()
+                self._tried_at = self.clock.now()
         if self._found is None:
             raise errors.WorldError(self._trouble or "")
         return self._found

@@ -1,6 +1,6 @@
 """A cache of the issuer's keys: fetched on first use, by one caller at a time, with a time to live.
 
-Whatever tokens they send, callers cannot make the server ask the issuer more often than `ASK_AGAIN` and
+Whatever tokens they send, callers cannot make the server ask the issuer more often than `MOST_LOOKS` and
 `AFTER_FAILURE` allow.
 """
 
@@ -38,8 +38,12 @@ STALE = timedelta(hours=24)
 ASK_AGAIN = timedelta(minutes=1)
 """The pause before the issuer is asked again for a key that it did not have."""
 
+MOST_LOOKS = 3
+"""For how many unknown keys the issuer is asked within `ASK_AGAIN`. More than one: a client that sends the token of
+some other issuer must not keep a key from being found that this one has just begun to use."""
+
 AFTER_FAILURE = timedelta(seconds=15)
-"""The pause after the issuer did not answer."""
+"""The pause after the issuer did not answer, from when it was given up."""
 
 
 @dataclass(slots=True)
@@ -60,20 +64,29 @@ class KeySet:
     _tried_at: datetime | None = None
     _tries: int = 0
     _trouble: str | None = None
+    _looked_for: dict[tuple[str | None, str], datetime] = field(
+        default_factory=dict[tuple[str | None, str], "datetime"]
+    )
     _lock: anyio.Lock = field(default_factory=anyio.Lock)
 
-    async def find(self, id: str | None, algorithm: str) -> SigningKey | None:
+    async def find(self, id: str | None, algorithm: str, *, is_issued_now: bool = False) -> SigningKey | None:
         """Return the key that a token's header refers to, or `None` if the issuer has no such key.
+
+        Args:
+            id: Its id, if the header names one.
+            algorithm: What the token is signed by.
+            is_issued_now: Whether the issuer itself has just given the token to this server; its key is then looked for
+                in any case.
 
         Raises:
             WorldError: The issuer does not answer, and none of its known keys may still be used.
         """
-        key = self._choose(id, algorithm)
+        key, tries = self._choose(id, algorithm), self._tries
         if not self._was_within(self._read_at, self._fresh_for) and not (key and self._lock.locked()):
-            await self._refresh(AFTER_FAILURE if self._trouble else timedelta())
+            await self._refresh()
             key = self._choose(id, algorithm)
-        if key is None:
-            await self._refresh(AFTER_FAILURE if self._trouble else ASK_AGAIN)
+        if key is None and self._tries == tries and (is_issued_now or self._may_look_for((id, algorithm))):
+            await self._refresh()
             key = self._choose(id, algorithm)
         if key is None and not self._is_usable():
             raise errors.WorldError(
@@ -92,17 +105,27 @@ class KeySet:
         """Return whether an instant is less than `span` ago; one in the future, after a clock was set back, is not."""
         return instant is not None and instant <= self.clock.now() < instant + span
 
-    async def _refresh(self, pause: timedelta) -> None:
-        """Ask the issuer, unless that was done less than `pause` ago or by another caller while this one waited."""
+    def _may_look_for(self, wanted: tuple[str | None, str]) -> bool:
+        """Return whether to ask, or to wait for who asks already, for a key that is not known; counts the first."""
+        now = self.clock.now()
+        lately = {each: at for each, at in self._looked_for.items() if self._was_within(at, ASK_AGAIN)}
+        may_look = wanted not in lately and len(lately) < MOST_LOOKS
+        self._looked_for = {**lately, wanted: now} if may_look else lately
+        return may_look or self._lock.locked()
+
+    async def _refresh(self) -> None:
+        """Ask the issuer, unless it failed just now or another caller asked while this one waited."""
         tries = self._tries
         async with self._lock:
-            if self._tries != tries or self._was_within(self._tried_at, pause):
+            if self._tries != tries or (self._trouble and self._was_within(self._tried_at, AFTER_FAILURE)):
                 return
-            self._tries += 1
-            self._tried_at = self.clock.now()
-            # A caller that goes away must not cancel a request that others wait for too; it is bounded in time.
-            with anyio.CancelScope(shield=True):
-                await self._read()
+            try:
+                # A caller that goes away must not cancel a request that others wait for too; it is bounded in time.
+                with anyio.CancelScope(shield=True):
+                    await self._read()
+            finally:
+                self._tries += 1
+                self._tried_at = self.clock.now()
 
     async def _read(self) -> None:
         try:

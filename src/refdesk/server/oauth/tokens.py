@@ -48,12 +48,13 @@ class TokenCheck:
     keys: KeySet
     clock: Clock
 
-    async def identify(self, token: str, org: str | None = None) -> TokenCaller:
+    async def identify(self, token: str, org: str | None = None, *, is_issued_now: bool = False) -> TokenCaller:
         """Return who calls with a token.
 
         Args:
             token: As it was sent.
             org: The org that the caller asks for, if any.
+            is_issued_now: Whether it was not sent, but comes from the issuer itself, just now.
 
         Raises:
             PermissionDeniedError: The token is valid, but names several orgs, or not the one asked for.
@@ -65,7 +66,7 @@ class TokenCheck:
         algorithm, id = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in KINDS or not (id is None or isinstance(id, str)):
             _refuse("its algorithm or the id of its key is none that is accepted")
-        key = await self.keys.find(id, algorithm)
+        key = await self.keys.find(id, algorithm, is_issued_now=is_issued_now)
         if key is None:
             _refuse("the issuer has no key of that id that fits its algorithm")
         payload = key.read(token, algorithm)
