@@ -19,6 +19,7 @@ from refdesk.app import Desk
 from refdesk.cli.doctor import check_sign_in
 from refdesk.core.clock import FixedClock
 from refdesk.server.console import issuer_sign_in
+from refdesk.server.console.issuer_sign_in import MOST_BEGUN
 from refdesk.server.oauth import code_flow
 from tests.emulators.issuer import EVERYWHERE, RunningIssuer, running_issuer
 from tests.server.conftest import URL
@@ -45,6 +46,12 @@ class Browser:
     server: httpx2.AsyncClient
     issuer: RunningIssuer
     clock: FixedClock
+
+    @property
+    def kept(self) -> str:
+        """What the browser keeps of the only sign-in that it has begun."""
+        [kept] = [value for name, value in self.server.cookies.items() if name.startswith("refdesk_sign_in_")]
+        return kept
 
     async def begin(self, then: str = WANTED) -> str:
         """Return where the issuer is asked."""
@@ -104,7 +111,7 @@ async def test_a_person_is_asked_at_the_issuer_and_let_in(browser: Browser) -> N
     kept, before, gone = back.headers.get_list("set-cookie")
     assert all(part in kept for part in ("refdesk_key=eyJ", "HttpOnly", "SameSite=strict", "Path=/"))
     assert all(part in before for part in ('refdesk_session=""', "Max-Age=0", "Path=/"))
-    assert all(part in gone for part in ('refdesk_sign_in=""', "Max-Age=0", "Path=/console/sign-in"))
+    assert all(part in gone for part in ("refdesk_sign_in_", '=""', "Max-Age=0", "Path=/console/sign-in"))
     assert "eyJ" not in back.text
     shown = await browser.server.get(WANTED)
     assert (shown.status_code, "Sign out oauth-" in shown.text) == (200, True)
@@ -123,7 +130,7 @@ async def test_what_the_issuer_is_asked_for(browser: Browser) -> None:
     assert f"{place.scheme}://{place.netloc}{place.path}" == f"{browser.issuer.url}/authorize"
     assert (asked["redirect_uri"], asked["client_id"]) == (BACK, CLIENT)
     assert (asked["resource"], asked["scope"].split()) == (metadata["resource"], metadata["scopes_supported"])
-    state, verifier, _ = browser.server.cookies["refdesk_sign_in"].split(".")
+    state, verifier, _ = browser.kept.split(".")
     challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
     assert (asked["state"], asked["code_challenge"], asked["code_challenge_method"]) == (state, challenge, "S256")
     again = dict(parse_qsl(urlsplit(await browser.begin()).query))
@@ -187,6 +194,23 @@ async def test_a_state_that_is_not_the_browsers_opens_nothing_and_spoils_nothing
     assert (await browser.server.get(address)).status_code == 200
 
 
+async def test_tabs_that_sign_in_at_the_same_time_each_come_back_to_where_they_were(browser: Browser) -> None:
+    wanted = [f"{WANTED}?tab={n}" for n in range(MOST_BEGUN)]
+    asked = [await browser.begin(then) for then in wanted]
+    for address, then in zip(asked, wanted, strict=True):
+        back = await browser.server.get(await browser.answer(address))
+        assert (back.status_code, back.headers.get("refresh")) == (200, f"0; url={then}")
+    assert not [name for name in browser.server.cookies if name.startswith("refdesk_sign_in_")]
+
+
+async def test_a_browser_keeps_a_few_sign_ins_that_it_began_and_forgets_the_oldest(browser: Browser) -> None:
+    asked = [await browser.begin() for _ in range(MOST_BEGUN + 2)]
+    assert len(browser.server.cookies) == MOST_BEGUN
+    assert "not begun" in await browser.read_problem(await browser.server.get(await browser.answer(asked[0])))
+    assert (await browser.server.get(await browser.answer(asked[-1]))).status_code == 200
+    assert (await browser.server.get(await browser.answer(asked[2]))).status_code == 200
+
+
 async def test_somebody_elses_answer_signs_nobody_in(browser: Browser) -> None:
     """The attacker's own code and state, sent to a browser that began nothing: it would work as the attacker."""
     address = await browser.answer(await browser.begin())
@@ -197,18 +221,18 @@ async def test_somebody_elses_answer_signs_nobody_in(browser: Browser) -> None:
 
 @pytest.mark.parametrize("kept", ["", "a.b.c", f"{'a' * 43}.{'b' * 43}.!", f"{'a' * 43}.{'b' * 43}", "x" * 5000])
 async def test_a_cookie_that_is_none_of_ours_is_none(browser: Browser, kept: str) -> None:
-    headers = [("cookie", f"refdesk_sign_in={kept}")]
+    headers = [("cookie", f"refdesk_sign_in_{'a' * 8}={kept}")]
     back = await browser.server.get(BACK, params={"code": "x", "state": "a" * 43}, headers=headers)
     assert "not begun in this browser" in await browser.read_problem(back)
 
 
 async def test_a_code_counts_once(browser: Browser, caplog: pytest.LogCaptureFixture) -> None:
     address = await browser.answer(await browser.begin())
-    kept = browser.server.cookies["refdesk_sign_in"]
+    name, kept = f"refdesk_sign_in_{browser.kept[:8]}", browser.kept
     assert (await browser.server.get(address)).status_code == 200
     assert "not begun in this browser" in await browser.read_problem(await browser.server.get(address))
     with caplog.at_level(logging.WARNING):
-        again = await browser.server.get(address, headers={"cookie": f"refdesk_sign_in={kept}"})
+        again = await browser.server.get(address, headers={"cookie": f"{name}={kept}"})
     assert "token is refused here, or none was made" in await browser.read_problem(again)
     [entry] = [record for record in caplog.records if record.message == "sign-in failed"]
     assert vars(entry)["reason"] == "The issuer made no token: invalid_grant."
@@ -279,7 +303,7 @@ async def test_who_refuses_is_told_so(browser: Browser) -> None:
     state = parse_qs(urlsplit(await browser.begin()).query)["state"][0]
     for more in ({"error": "<script>alert(1)</script>"}, {}, {"code": "x" * 5000}):
         query = {"state": state, "iss": browser.issuer.url, **more}
-        headers = {"cookie": f"refdesk_sign_in={browser.server.cookies.get('refdesk_sign_in', kept_of(state))}"}
+        headers = {"cookie": f"refdesk_sign_in_{state[:8]}={kept_of(state)}"}
         said = await browser.read_problem(await browser.server.get(BACK, params=query, headers=headers))
         assert "sent you back with an error" in said
 

@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BEGIN = f"{sessions.SIGN_IN}/issuer"
-COOKIE = "refdesk_sign_in"
+COOKIE = "refdesk_sign_in_"
+"""How the names of cookies begin; the rest is the beginning of the state. So tabs that sign in at the same time do not
+take each other's."""
+
+MOST_BEGUN = 4
+"""Most sign-ins that a browser has begun and not ended; of more, the oldest is forgotten."""
+
 KEPT_SECONDS = 600
 """How long a person may take at the issuer."""
 
@@ -104,14 +110,16 @@ class IssuerSignIn:
         except SignInError as error:
             return self._lead_back(error, then)
         response = _keep_to_itself(RedirectResponse(address, 303))
-        self._set_cookie(response, begun.to_text(), KEPT_SECONDS)
+        self._set_cookie(response, begun.state, begun.to_text(), KEPT_SECONDS)
+        for name in sessions.list_cookies(request.headers, COOKIE)[: 1 - MOST_BEGUN]:
+            self._set_cookie(response, name.removeprefix(COOKIE), "", 0)
         return response
 
     async def _finish(self, request: Request) -> Response:
         query = request.query_params
-        begun = read_begun(sessions.read_cookie(request.headers, COOKIE), query.get("state"))
+        state = query.get("state", "")
+        begun = read_begun(sessions.read_cookie(request.headers, _name_cookie(state)), state)
         if begun is None:
-            # The cookie stays, so that a sign-in begun in another tab goes on.
             return self._lead_back(SignInError("lost", "The state is not the one that the browser keeps."))
         then = sessions.read_next(begun.then)
         try:
@@ -119,7 +127,7 @@ class IssuerSignIn:
         except SignInError as error:
             logger.warning("sign-in failed", extra={"problem": error.problem, "reason": error.reason})
             response = self._lead_back(error, then)
-        self._set_cookie(response, "", 0)
+        self._set_cookie(response, state, "", 0)
         return response
 
     async def _let_in(self, request: Request, begun: Begun, then: str) -> Response:
@@ -141,11 +149,14 @@ class IssuerSignIn:
     def _is_secure(self) -> bool:
         return self.people.is_secure
 
-    def _set_cookie(self, response: Response, text: str, seconds: int) -> None:
+    def _set_cookie(self, response: Response, state: str, text: str, seconds: int) -> None:
         # Lax: so that the browser sends the cookie when it returns from the issuer.
-        response.set_cookie(
-            COOKIE, text, seconds, path=sessions.SIGN_IN, secure=self._is_secure, httponly=True, samesite="lax"
-        )
+        name, path = _name_cookie(state), sessions.SIGN_IN
+        response.set_cookie(name, text, seconds, path=path, secure=self._is_secure, httponly=True, samesite="lax")
+
+
+def _name_cookie(state: str) -> str:
+    return COOKIE + state[:8]
 
 
 def _keep_to_itself(response: Response) -> Response:

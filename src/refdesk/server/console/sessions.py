@@ -170,11 +170,20 @@ def read_key(headers: Headers) -> str | None:
 
 def read_cookie(headers: Headers, name: str) -> str | None:
     """Return what a browser keeps under a name, or `None`."""
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
+    found = _read_cookies(headers).get(name)
     return found.value if found is not None else None
+
+
+def list_cookies(headers: Headers, beginning: str) -> list[str]:
+    """Return the names of cookies that begin so, in the order in which they were sent: the oldest first (RFC 6265)."""
+    return [name for name in _read_cookies(headers) if name.startswith(beginning)]
+
+
+def _read_cookies(headers: Headers) -> SimpleCookie:
+    try:
+        return SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return SimpleCookie()
 
 
 def read_next(address: str | None) -> str:
