@@ -92,6 +92,8 @@ class KeyCheck:
         anonymous: Who callers without a key act as; `None` refuses them. A key that is sent is always checked.
         get_error_format: Returns the form of errors at an address.
         proxies: The proxies that are believed about where requests come from.
+        failures: How often each source was refused lately.
+        reasons: The same for each reason, so that the log has every reason of a source, though not every refusal.
         name_address: Returns the address of a request as the log may name it: without the parts that a caller filled
             in.
         revocation: Ends connections that outlast their credential; `None` if none can.
@@ -105,6 +107,7 @@ class KeyCheck:
     tokens: TokenCheck | None = None
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     failures: Attempts = field(default_factory=Attempts)
+    reasons: Attempts = field(default_factory=Attempts)
     name_address: Callable[[Scope], str] = lambda _: ""
     revocation: Revocation | None = None
 
@@ -164,11 +167,12 @@ class KeyCheck:
             await self.desk.refusals.note(
                 knowledge_base.store, knowledge_base.clock, nobody, "authenticate", error.code
             )
-            failures = self.failures.count(source, base.keys.clock.now())
+            now = base.keys.clock.now()
+            failures, alike = self.failures.count(source, now), self.reasons.count(f"{source} {reason}", now)
         if (pad := base.knowledge_base.scratchpad) is not None:
             # Behind a load balancer, one source reaches many processes.
             failures = max(failures, await pad.count(f"refused:{source}", WINDOW.total_seconds()) or 0)
-        if failures == 1 or failures == MOST_FAILURES:
+        if alike == 1 or failures == MOST_FAILURES:
             facts = {"source": source, "path": self.name_address(scope), "failures": failures, "reason": reason}
             logger.warning("key refused", extra=facts)
         if failures > MOST_FAILURES:

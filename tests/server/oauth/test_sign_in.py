@@ -237,35 +237,6 @@ async def test_the_log_says_why_a_token_is_refused_and_the_caller_is_not_told(
     assert "aud" not in refused.text
 
 
-async def test_a_token_without_the_scope_is_told_which_and_where_to_ask(
-    server: httpx2.AsyncClient, issuer: RunningIssuer
-) -> None:
-    reader = await sign(issuer, scope="openid knowledge:read")
-    wanted = f'Bearer realm="refdesk", error="insufficient_scope", scope="{{}}", resource_metadata="{METADATA}"'
-    denied = await server.post("/knowledge", json={"title": "A", "body": "B"}, headers=reader)
-    assert (denied.status_code, denied.headers["www-authenticate"]) == (403, wanted.format("knowledge:write"))
-    over_mcp = await post(server, "tools/call", {"name": "create_skill", "arguments": {}}, **reader)
-    assert (over_mcp.status_code, over_mcp.headers["www-authenticate"]) == (403, wanted.format("skills:write"))
-    assert (await search(server, reader)).status_code == 200
-    more = await sign(issuer, scope="knowledge:read knowledge:write")
-    assert (await server.post("/knowledge", json={"title": "A", "body": "B"}, headers=more)).status_code == 200
-
-
-async def test_a_client_of_the_earlier_era_is_told_the_scopes_that_it_has_too_since_it_asks_for_no_others(
-    server: httpx2.AsyncClient, issuer: RunningIssuer
-) -> None:
-    reader = await sign(issuer, scope="openid updates:read knowledge:read")
-    session = await open_session(server, reader["authorization"].removeprefix("Bearer "))
-    params: dict[str, object] = {"name": "create_skill", "arguments": {}}
-    message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
-    unsaid = {name: value for name, value in session.items() if name != "mcp-protocol-version"}
-    for headers in (session, unsaid):
-        denied = await server.post("/mcp", json=message, headers={**reader, **headers})
-        assert denied.status_code == 403
-        assert 'scope="knowledge:read skills:write updates:read"' in denied.headers["www-authenticate"]
-        assert denied.json()["error"]["data"]["error"]["details"] == {"missingScopes": ["skills:write"]}
-
-
 async def test_a_token_without_a_scope_of_ours_reaches_nothing(
     server: httpx2.AsyncClient, issuer: RunningIssuer
 ) -> None:
