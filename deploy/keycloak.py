@@ -39,6 +39,9 @@ CLIENT = {
 CONSOLE = "refdesk-console"
 """What people sign in to the console by: REFDESK_OAUTH_CONSOLE_CLIENT_ID."""
 
+PATIENCE_SECONDS = 60.0
+"""How long Keycloak may take for an answer."""
+
 
 @dataclass(frozen=True)
 class Realm:
@@ -52,7 +55,7 @@ class Realm:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
             text = answer.read()
             made = answer.headers.get("Location", "").rpartition("/")[2]
         return json.loads(text) if text else made
@@ -71,6 +74,7 @@ class Realm:
             config = {NAMED: audience, "access.token.claim": "true"}
             facts = {"protocol": "openid-connect", "protocolMapper": "oidc-audience-mapper"}
             self.ask("POST", mappers, {"name": f"audience {audience}", **facts, "config": config})
+            print(f"made the audience of {name}")
         return str(id)
 
     def restrict(self, scope: str, id: str, role: str) -> None:
@@ -85,7 +89,7 @@ def sign_in(keycloak: str, user: str, password: str) -> str:
     """Return an administrator's token."""
     form = {"grant_type": "password", "client_id": "admin-cli", "username": user, "password": password}
     url = f"{keycloak}/realms/master/protocol/openid-connect/token"
-    with urllib.request.urlopen(url, urllib.parse.urlencode(form).encode()) as answer:
+    with urllib.request.urlopen(url, urllib.parse.urlencode(form).encode(), PATIENCE_SECONDS) as answer:
         return str(json.load(answer)["access_token"])
 
 
@@ -115,14 +119,20 @@ def main() -> None:
     parser.add_argument("--realm", required=True, help="the realm whose users sign in")
     parser.add_argument("--audience", required=True, help="the address of /mcp, as clients know it")
     chosen = parser.parse_args()
+    if not chosen.audience.endswith("/mcp"):
+        parser.error("the audience ends with /mcp: the console's address is made from it")
+    if "KEYCLOAK_PASSWORD" not in os.environ:
+        parser.error("the variable KEYCLOAK_PASSWORD is missing: the administrator's password")
     keycloak = chosen.keycloak.rstrip("/")
     try:
         token = sign_in(keycloak, chosen.user, os.environ["KEYCLOAK_PASSWORD"])
         prepare(Realm(f"{keycloak}/admin/realms/{urllib.parse.quote(chosen.realm)}", token), chosen.audience)
-    except KeyError as error:
-        parser.error(f"the variable {error} is missing")
     except urllib.error.HTTPError as error:
         parser.error(f"{error.url}: HTTP {error.code} {error.read().decode(errors='replace')[:500]}")
+    except (urllib.error.URLError, TimeoutError) as error:
+        parser.error(f"{keycloak} does not answer: {getattr(error, 'reason', error)}")
+    except ValueError:
+        parser.error(f"{keycloak} is no address of Keycloak's: it needs https:// or http://, and to answer with JSON")
 
 
 if __name__ == "__main__":
