@@ -230,12 +230,20 @@ async def test_a_code_counts_once(browser: Browser, caplog: pytest.LogCaptureFix
     address = await browser.answer(await browser.begin())
     name, kept = f"refdesk_sign_in_{browser.kept[:8]}", browser.kept
     assert (await browser.server.get(address)).status_code == 200
+    await browser.server.post("/console/sign-out")
     assert "not begun in this browser" in await browser.read_problem(await browser.server.get(address))
     with caplog.at_level(logging.WARNING):
         again = await browser.server.get(address, headers={"cookie": f"{name}={kept}"})
     assert "token is refused here, or none was made" in await browser.read_problem(again)
     [entry] = [record for record in caplog.records if record.message == "sign-in failed"]
     assert vars(entry)["reason"] == "The issuer made no token: invalid_grant."
+
+
+async def test_who_goes_back_after_signing_in_is_not_told_that_they_are_not_signed_in(browser: Browser) -> None:
+    address = await browser.answer(await browser.begin())
+    assert (await browser.server.get(address)).status_code == 200
+    led = await browser.server.get((await browser.server.get(address)).headers["location"])
+    assert (led.status_code, led.headers["location"]) == (303, "/")
 
 
 async def test_a_code_that_another_browser_brought_is_worth_nothing(browser: Browser) -> None:

@@ -99,6 +99,9 @@ class Console:
             sessions.keep_key(request, response, key)
             return response
         if request.method == "GET":
+            if visit.query.get("problem") == "lost" and find_caller(request) is not None:
+                # Going back in the browser's history leads to where the issuer sent it, once more.
+                return RedirectResponse(then, 303)
             return self._show_sign_in(visit, then, refused="again" in request.query_params)
         form = await request.form(max_fields=4, max_files=0)
         key = str(form.get("key", "")).strip()
