@@ -77,9 +77,12 @@ async def serving(environment: Mapping[str, str]) -> AsyncGenerator[str]:
             url = await read_log(log, "listening")
             await read_log(log, "the desk serves")
             group.start_soon(drain, log)
-            yield url["url"]
-            server.terminate()
-            group.cancel_scope.cancel()
+            try:
+                yield url["url"]
+            finally:
+                # Whatever ends the tour: who leaves waits for the server.
+                server.terminate()
+                group.cancel_scope.cancel()
 
 
 async def read_log(log: BufferedByteReceiveStream, message: str) -> dict[str, str]:
@@ -172,7 +175,7 @@ async def learn(environment: Mapping[str, str]) -> None:
         "data is masked, and what may be one problem is proposed:"
     )
     learned = await run(environment, "skills", "learn", "--json", TALKS, most=7)
-    ids = dict.fromkeys(each["skill_id"] for each in json.loads(learned))
+    ids = dict.fromkeys(each["skill_id"] for each in json.loads(learned)["learned"])
     say(f"Twenty conversations became {len(ids)} skills. Whoever has the next customer asks in the customer's words:")
     await run(environment, "search", "--toolset", "skills", "--limit", "1", "my new phone does not show my lamps")
     say("And this is a playbook whole: each step says how many conversations support it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -52,11 +53,12 @@ async def test_the_questions_of_the_tour_bring_what_a_person_would_find_right() 
             assert PRICE not in [each.id for each in found.results]
 
 
-@pytest.mark.soak
-def test_the_whole_tour_ends_with_an_address_of_the_console() -> None:
+def take_the_tour(**variables: str) -> str:
+    """Return what the tour shows; it has to end by itself."""
     done = subprocess.run(
         [sys.executable, "-m", "sample_world.demo"],
         cwd=Path(REPOSITORY),
+        env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -64,8 +66,24 @@ def test_the_whole_tour_ends_with_an_address_of_the_console() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    shown = done.stdout
-    assert re.search(r"http://127\.0\.0\.1:\d+/\?q=charged\+twice\s*$", shown)
+    assert re.search(r"http://127\.0\.0\.1:\d+/\?q=charged\+twice\s*$", done.stdout)
+    return done.stdout
+
+
+@pytest.mark.timeout(600)
+def test_every_command_of_the_tour_does_what_the_tour_says() -> None:
+    shown = take_the_tour(REFDESK_EMBEDDER="hashing")
+    for said in (
+        "7 added, 36 changed, 3 withdrawn",
+        "Twenty conversations became",
+        "was late: No answer within 1000 ms",
+    ):
+        assert said in " ".join(shown.split())
+
+
+@pytest.mark.soak
+def test_the_tour_finds_by_meaning_what_a_person_would_find_right() -> None:
+    shown = take_the_tour()
     for question, id in RIGHT.items():
         first = shown.partition(question.rpartition(" ")[2] + "'")[2].splitlines()[1:3]
         assert id in " ".join(first)
