@@ -116,6 +116,7 @@ def test_skills_and_announcements_are_listed_without_a_query(tmp_path: Path) -> 
     assert json.loads(ask(tmp_path, "skills", "list", "--json"))["total"] == 0
     assert json.loads(ask(tmp_path, "updates", "list", "--json"))["total"] == 0
     assert json.loads(ask(tmp_path, "updates", "tags", "--json")) == {"facet": "tags", "values": []}
+    assert ask(tmp_path, "updates", "tags").strip() == "No announcement has any."
     assert refdesk(tmp_path, ["updates", "show", "1"]).exit_code == 2
 
 

@@ -83,7 +83,8 @@ def tags(facet: str, org: str | None, agent: str | None, as_json: bool) -> None:
     if as_json:
         invocation.print_json({"facet": facet, "values": found})
     else:
-        click.echo("\n".join(views_of_entries.printable(f"{each['count']:>7}  {each['value']}") for each in found))
+        lines = [views_of_entries.printable(f"{each['count']:>7}  {each['value']}") for each in found]
+        click.echo("\n".join(lines) or "No announcement has any.")
 
 
 def _render(update: Mapping[str, Any]) -> str:
