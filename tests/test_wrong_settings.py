@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from refdesk import errors
 from refdesk.cli import cli
+from refdesk.factories.bases import check_opening
 from refdesk.settings import compose, load_settings, variable
 from tests.acceptance.processes import NOWHERE
 from tests.acceptance.processes import run as launch
@@ -241,3 +244,24 @@ def test_an_option_is_blamed_for_what_it_says(command: list[str], option: str, v
 def test_nothing_here_is_wrong_without_a_wrong_setting(tmp_path: Path) -> None:
     assert run(tmp_path, ["doctor"], "log_level", "info").exit_code == 0
     assert load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "module", "extra"),
+    [
+        ("REFDESK_REDIS", "redis://127.0.0.1:1", "bullmq", "redis"),
+        ("REFDESK_STORE", "postgresql://x@127.0.0.1:1/x", "psycopg", "postgres"),
+        ("REFDESK_SKILLS_STORE", "neo4j://x:x@127.0.0.1:1", "neo4j", "neo4j"),
+    ],
+)
+def test_a_driver_that_is_not_installed_is_named_before_anything_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, address: str, module: str, extra: str
+) -> None:
+    """As with `pip install refdesk` alone."""
+    for loaded in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setenv("REFDESK_HOME", str(tmp_path))
+    monkeypatch.setenv(name, address)
+    with pytest.raises(errors.MissingDependencyError, match=rf"^{name} .*pip install 'refdesk\[{extra}\]'"):
+        check_opening(load_settings())

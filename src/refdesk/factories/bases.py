@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from refdesk.discovery import list_scopes
 from refdesk.factories.embedders import choose_embedder, choose_reranker, find_embedder
 from refdesk.factories.impact import choose_note
-from refdesk.factories.stores import check_addresses, check_coordination, choose_followed, open_coordination
+from refdesk.factories.stores import (
+    check_addresses,
+    check_coordination,
+    choose_followed,
+    choose_store,
+    open_coordination,
+)
 from refdesk.factories.toolsets import choose_options, choose_own_stores, list_names, list_quotas
 
 if TYPE_CHECKING:
@@ -108,9 +114,15 @@ def check_opening(settings: Settings) -> None:
 
     Raises:
         ConfigurationError: An address is malformed, a key is missing, or a key file cannot be used.
+        MissingDependencyError: What a setting names needs an extra that is not installed.
     """
     open_key_file(settings)
-    check_addresses(settings.redis, [settings.store_url, *(url for url, _ in _list_own_stores(settings))])
+    own = _list_own_stores(settings)
+    choose_store(settings.store_url, read=settings.store_read_urls)
+    for url, variable in own:
+        choose_store(url, variable)
+    check_coordination(settings)
+    check_addresses(settings.redis, [settings.store_url, *(url for url, _ in own)])
     if settings.embedder not in ("local", "hashing"):
         choose_embedder(settings, settings.embedder)
 
