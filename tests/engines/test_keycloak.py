@@ -34,6 +34,8 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
 
 KEY, THIEF = make_key("known", "RS256"), make_key("thief", "RS256")
 HOUR = 3600
+CLIENT_HOST = "clients.example.com"
+"""Where the client has a page: one that registers itself says so, and Keycloak looks at that host, too."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class World:
             )
         metadata = OAuthClientMetadata(
             client_name="A client",
+            client_uri=f"https://{CLIENT_HOST}/a-client",  # pyright: ignore[reportArgumentType] - parsed by the model
             redirect_uris=[REDIRECT],  # pyright: ignore[reportArgumentType] - parsed by the model
             token_endpoint_auth_method="none",
         )
@@ -286,7 +289,7 @@ async def test_a_client_may_register_itself_once_the_realm_trusts_its_host(world
     kind = "org.keycloak.services.clientregistration.policy.ClientRegistrationPolicy"
     policies = world.keycloak.administer("GET", f"/desk/components?type={kind}").json()
     [hosts] = [each for each in policies if each["providerId"] == "trusted-hosts"]
-    hosts["config"] |= {"trusted-hosts": ["127.0.0.1", "localhost"]}
+    hosts["config"] |= {"trusted-hosts": ["127.0.0.1", "localhost", CLIENT_HOST]}
     world.keycloak.administer("PUT", f"/desk/components/{hosts['id']}", hosts)
     pocket = Pocket()
     async with world.connect(Person("ann"), pocket, registered=False) as client:
