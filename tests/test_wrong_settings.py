@@ -99,6 +99,7 @@ NOT_SERVED: dict[str, tuple[str, ...]] = {
     "embedder": ("gemini",),
     "language_model": ("gemini",),
     "skills_store": ("nonsense", "mysql://desk.example"),
+    "public_url": ("https://desk.example/a%20b", "https://desk.example/?x", "https://desk.example/knowledge/x"),
     "tools": ("no_such_tool", "search_knowlege"),
     "oauth_issuer": ("https://id.example",),
     "oauth_audience": ("https://desk.example/mcp",),

@@ -146,7 +146,8 @@ class Settings(BaseSettings):
     )
     public_url: Url | None = Field(
         None,
-        description="Where clients reach the server, as a URL without `/mcp`; for signing in where no audience is one.",
+        description="Where clients reach the server, as a URL without `/mcp`, such as `https://desk.example.com`; a "
+        "path in it is the one under which a proxy shows the server. Also for signing in where no audience is a URL.",
     )
     oauth_issuer: Url | None = Field(
         None,

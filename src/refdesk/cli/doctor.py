@@ -114,6 +114,12 @@ def _check_serving(settings: Settings, toolsets: Sequence[Toolset]) -> list[Chec
     from refdesk.factories.bases import open_key_file
     from refdesk.factories.toolsets import join_toolsets
     from refdesk.server.descriptions import choose_tools
+    from refdesk.server.prefix import check_prefix, read_prefix
+
+    def find_prefix() -> str | None:
+        prefix = read_prefix(settings, None)
+        check_prefix(prefix, toolsets)
+        return f"clients reach the server under {prefix}, by a proxy" if prefix else None
 
     def find_tools() -> str | None:
         offered = [each for _, some in choose_tools(join_toolsets(toolsets, None), settings.tools) for each in some]
@@ -124,7 +130,7 @@ def _check_serving(settings: Settings, toolsets: Sequence[Toolset]) -> list[Chec
         return f"{say_count(len(file.list()), 'key')} in the file" if file is not None else None
 
     checks = list[Check]()
-    for name, find in (("tools", find_tools), ("keys file", find_keys)):
+    for name, find in (("public URL", find_prefix), ("tools", find_tools), ("keys file", find_keys)):
         try:
             found = find()
         except errors.ConfigurationError as error:

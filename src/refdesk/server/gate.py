@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from refdesk import errors
 from refdesk.core.operations import NESTED
 from refdesk.server import strict_json
+from refdesk.server.prefix import add_prefix, strip_prefix
 from refdesk.server.replies import reply_error
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Gate:
         most_bytes: The largest requests, in bytes, at addresses where they may be larger than elsewhere.
         get_error_format: Returns the form of errors at an address.
         find_scheme: Returns the scheme that a client uses, `http` or `https`: redirects and cookies follow it.
+        prefix: The path under which a proxy shows this server.
     """
 
     app: ASGIApp
@@ -63,16 +65,18 @@ class Gate:
     most_bytes: Mapping[str, int] = field(default_factory=dict[str, int])
     get_error_format: Callable[[Scope], ErrorFormat] = lambda _: NESTED
     find_scheme: Callable[[Scope], str] = lambda scope: scope["scheme"]
+    prefix: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        scope["scheme"] = self.find_scheme(scope)
+        scope = {**strip_prefix(scope, self.prefix), "scheme": self.find_scheme(scope)}
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                message = add_prefix(message, self.prefix)
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)

@@ -31,6 +31,7 @@ from refdesk.server.limits.rates import RateLimit
 from refdesk.server.limits.sessions import SessionLimit, Sessions
 from refdesk.server.messages import Messages, get_header_session, get_wanted_version
 from refdesk.server.oauth.configuration import MCP, read_oauth
+from refdesk.server.prefix import check_prefix, read_prefix
 from refdesk.server.probes import HealthCheck, Probes
 from refdesk.server.replies import reply, reply_error
 from refdesk.server.revocation import Revocation
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     from refdesk.server.console.issuer_sign_in import IssuerSignIn
     from refdesk.server.limits.proxies import TrustedProxies
     from refdesk.server.mcp import RequestContext
+    from refdesk.server.oauth.configuration import OAuth
     from refdesk.server.oauth.sign_in import SignIn
+    from refdesk.server.streaming import Streamable
     from refdesk.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -83,9 +86,11 @@ def build_app(
         tickets: The tickets that the console accepts.
 
     Raises:
-        ConfigurationError: The settings for signing in are incomplete or contradict each other.
+        ConfigurationError: The settings for signing in are incomplete or contradict each other, or no proxy can show
+            the server under the path of its public URL.
     """
-    sign_in = _choose_sign_in(desk, clock or SystemClock())
+    oauth, prefix = _read_addresses(desk)
+    sign_in = _choose_sign_in(oauth, desk, clock or SystemClock())
     adapter = make_adapter(desk, _identify)
     server = adapter.build_server()
     sessions = Sessions(desk.settings.max_sessions)
@@ -94,22 +99,14 @@ def build_app(
     probes = Probes(HealthCheck(desk))
     desk.listeners.append(probes.metrics.count)
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        sending = sending_metrics(desk.telemetry, probes.metrics, probes.check.measure)
-        async with probes.check.run(), sending, streamable.run(), anyio.create_task_group() as group:
-            group.start_soon(revocation.run)
-            yield
-            group.cancel_scope.cancel()
-
-    site = _make_site(desk, anonymous, probes, sse=sse)
+    site = _make_site(desk, anonymous, probes, prefix, sse=sse)
     routes: list[BaseRoute] = [
         Route(MCP, _guard_sessions(streamable, sessions, adapter)),
         *probes.build_routes(),
         *_own_routes(site, sign_in, tickets or Tickets()),
         *rest.routes(desk),
         *(sign_in.resource.build_routes() if sign_in else ()),
-        *(streams.build_routes(server, desk.settings.stdio_era, mcp.MESSAGE_BYTES, sessions) if sse else ()),
+        *(streams.build_routes(server, desk.settings.stdio_era, mcp.MESSAGE_BYTES, sessions, prefix) if sse else ()),
     ]
     get_error_format = partial(_get_error_format, rest.routes_by_format(desk))
     hosts, origins = _lowered(desk.settings.allowed_hosts), _lowered(desk.settings.allowed_origins)
@@ -117,14 +114,34 @@ def build_app(
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Uploads), *cors.allow_pages(origins), *checks],
-        lifespan=lifespan,
+        lifespan=partial(_live, desk, probes, streamable, revocation),
         exception_handlers={
             HTTPException: partial(_refuse, site, get_error_format),
             Exception: partial(_break, site, get_error_format, partial(_name_address, routes)),
         },
     )
     most_bytes = {**rest.find_most_bytes(desk.toolsets), MCP: mcp.MESSAGE_BYTES, streams.MESSAGES: mcp.MESSAGE_BYTES}
-    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format, _scheme_finder(desk.settings))
+    find_scheme = _scheme_finder(desk.settings)
+    return Gate(app, hosts, origins, takes_addresses, most_bytes, get_error_format, find_scheme, prefix)
+
+
+@asynccontextmanager
+async def _live(
+    desk: Desk, probes: Probes, streamable: Streamable, revocation: Revocation, _: Starlette
+) -> AsyncGenerator[None]:
+    sending = sending_metrics(desk.telemetry, probes.metrics, probes.check.measure)
+    async with probes.check.run(), sending, streamable.run(), anyio.create_task_group() as group:
+        group.start_soon(revocation.run)
+        yield
+        group.cancel_scope.cancel()
+
+
+def _read_addresses(desk: Desk) -> tuple[OAuth | None, str]:
+    """Return how callers sign in, and the path under which a proxy shows the server."""
+    oauth = read_oauth(desk.settings)
+    prefix = read_prefix(desk.settings, oauth)
+    check_prefix(prefix, desk.toolsets)
+    return oauth, prefix
 
 
 def _scheme_finder(settings: Settings) -> Callable[[Scope], str]:
@@ -139,8 +156,7 @@ def _scheme_finder(settings: Settings) -> Callable[[Scope], str]:
     return find_scheme
 
 
-def _choose_sign_in(desk: Desk, clock: Clock) -> SignIn | None:
-    oauth = read_oauth(desk.settings)
+def _choose_sign_in(oauth: OAuth | None, desk: Desk, clock: Clock) -> SignIn | None:
     if oauth is None:
         return None
     from refdesk.server.oauth.sign_in import build_sign_in
@@ -214,24 +230,25 @@ def _name_address(routes: Sequence[BaseRoute], scope: Scope) -> str:
     return next((route.path for route in known if route.matches(scope)[0] is not Match.NONE), "")
 
 
-def _make_site(desk: Desk, anonymous: Principal | None, probes: Probes, *, sse: bool) -> Site:
+def _make_site(desk: Desk, anonymous: Principal | None, probes: Probes, prefix: str, *, sse: bool) -> Site:
     public = desk.settings.public_url
 
     def find_base(request: Request) -> str:
-        return (public if public is not None else str(request.base_url)).rstrip("/")
+        return public.rstrip("/") if public is not None else str(request.base_url).rstrip("/") + prefix
 
-    return Site(desk, anonymous, probes.get_shown, find_base, sse)
+    return Site(desk, anonymous, probes.get_shown, find_base, sse, prefix)
 
 
 def _own_routes(site: Site, sign_in: SignIn | None, tickets: Tickets) -> list[Route]:
     desk, proxies = site.desk, read_proxies(site.desk.settings.trusted_proxies)
-    description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer)
+    description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer, desk.settings.public_url)
 
     async def described(_: Request) -> Response:
         return reply(description)
 
     async def docs(request: Request) -> Response:
-        return pages.docs_page(desk.toolsets, site.find_base(request), wants_keys=site.anonymous is None)
+        url, wants_keys = site.find_base(request), site.anonymous is None
+        return pages.docs_page(desk.toolsets, url, site.prefix, wants_keys=wants_keys)
 
     return [
         Route("/openapi.json", described),

@@ -46,9 +46,14 @@ _ALWAYS = {
 _KEYS = "An API key from `refdesk keys create`. A server that was started with --no-auth wants none."
 
 
-def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None) -> dict[str, Any]:
-    """Return the whole description, with paths in the table's order; `issuer` issues the access tokens, if there are
-    any."""
+def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None, public: str | None = None) -> dict[str, Any]:
+    """Return the whole description, with paths in the table's order.
+
+    Args:
+        toolsets: What is served.
+        issuer: Issues the access tokens; `None` if there are none.
+        public: The URL by which clients reach the server; `None` if it is only known from each request.
+    """
     paths: dict[str, Any] = {}
     for toolset in toolsets:
         for operation in toolset.operations:
@@ -65,6 +70,7 @@ def describe(toolsets: tuple[Toolset, ...], issuer: str | None = None) -> dict[s
             "version": __version__,
             "description": "The reference desk for AI agents: ranked, sourced, current knowledge.",
         },
+        **({} if public is None else {"servers": [{"url": public.rstrip("/")}]}),
         "tags": [{"name": toolset.name, "description": toolset.description} for toolset in toolsets],
         "paths": paths,
         "components": {"securitySchemes": _schemes(issuer)},

@@ -52,27 +52,34 @@ async def asset(request: Request) -> Response:
     return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
 
 
-def docs_page(toolsets: Sequence[Toolset], url: str, *, wants_keys: bool) -> Response:
-    """Return the page with every operation: arguments, schemas, examples, errors and a form to try it."""
+def docs_page(toolsets: Sequence[Toolset], url: str, prefix: str, *, wants_keys: bool) -> Response:
+    """Return the page with every operation: arguments, schemas, examples, errors and a form to try it.
+
+    Args:
+        toolsets: What is served.
+        url: The URL by which clients reach the server.
+        prefix: The path under which a proxy shows it.
+        wants_keys: Whether callers need a key.
+    """
     contents = "".join(_contents(toolset) for toolset in toolsets)
     sections = "".join(_toolset_section(toolset, url) for toolset in toolsets)
     return _page(
         "refdesk: operations",
-        f'<nav aria-label="Contents"><p><a href="/">refdesk</a> {escape(__version__)}</p>{contents}'
-        '<p><a href="/openapi.json">openapi.json</a></p></nav><main><h1>Operations</h1>'
+        f'<nav aria-label="Contents"><p><a href="{prefix}/">refdesk</a> {escape(__version__)}</p>{contents}'
+        f'<p><a href="{prefix}/openapi.json">openapi.json</a></p></nav><main><h1>Operations</h1>'
         '<p class="lead">Each is an MCP tool and a REST route at once, from one table: the same arguments, '
         f"the same answers.</p>{_KEY if wants_keys else ''}{sections}</main>"
-        '<script src="/assets/try.js" defer></script>',
-        layout="docs",
+        f'<script src="{prefix}/assets/try.js" defer></script>',
+        prefix,
     )
 
 
-def _page(title: str, body: str, layout: str = "plain") -> Response:
+def _page(title: str, body: str, prefix: str) -> Response:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<title>{escape(title)}</title><link rel="icon" href="/assets/mark.svg">'
-        f'<link rel="stylesheet" href="/assets/page.css"></head><body class="{layout}">{body}</body></html>',
+        f'<title>{escape(title)}</title><link rel="icon" href="{prefix}/assets/mark.svg">'
+        f'<link rel="stylesheet" href="{prefix}/assets/page.css"></head><body class="docs">{body}</body></html>',
         headers={"cache-control": "no-store"},
     )
 

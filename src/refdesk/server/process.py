@@ -161,7 +161,8 @@ def serve_http(
 
     Raises:
         ConfigurationError: The address is in use, or is not a loopback address although callers need no key; the
-            settings for signing in are incomplete or contradict each other; or see `check_before_serving`.
+            settings for signing in are incomplete or contradict each other; no proxy can show the server under the
+            path of its public URL; or see `check_before_serving`.
     """
     if no_auth and host not in LOOPBACK_ADDRESSES:
         raise errors.ConfigurationError(
@@ -169,9 +170,11 @@ def serve_http(
             "To serve others, leave --no-auth out and give each a key (refdesk keys create), or let them sign in "
             "(REFDESK_OAUTH_ISSUER)."
         )
-    from refdesk.server.oauth.configuration import read_oauth  # not at the top: it would slow the start of stdio
+    # Not imported at the top: it would slow the start of stdio.
+    from refdesk.server.oauth.configuration import read_oauth
+    from refdesk.server.prefix import check_prefix, read_prefix
 
-    read_oauth(settings)
+    check_prefix(read_prefix(settings, read_oauth(settings)), toolsets)
     check_before_serving(settings, toolsets)
     named = settings.model_copy(update={"allowed_hosts": (*settings.allowed_hosts, *_list_names(host))})
     logs.configure(settings.log_level)
@@ -208,10 +211,10 @@ async def _serve_on(
     settings = desk.settings
     anonymous = local_principal(settings, desk.toolsets, "http") if no_auth else None
     is_everywhere = listener.getsockname()[0] in EVERYWHERE
+    tickets = Tickets()
+    app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
     async with anyio.create_task_group() as group:
         desk.wake()
-        tickets = Tickets()
-        app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
         server = wire.build_server(app, settings)
         memory.keep_what_is_loaded()
         _outlive_signals(server)
@@ -223,7 +226,7 @@ async def _serve_on(
         tell_what_learns(settings, desk.toolsets)
         if not no_auth and settings.oauth_issuer is None:
             group.start_soon(_tell_how_to_make_keys, desk)
-        beside = Beside(desk, names, Links(_reach(_url(listener)), None if no_auth else tickets))
+        beside = Beside(desk, names, Links(_reach(_url(listener)) + app.prefix, None if no_auth else tickets))
         group.start_soon(beside.run)
         await server.serve(sockets=[listener])
         await beside.finish()

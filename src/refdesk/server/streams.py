@@ -33,9 +33,11 @@ UNGUARDED = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 _SESSION_ID = re.compile(rb"session_id=([0-9a-f]{32})")
 
 
-def build_routes(server: Server[Any], era: StdioEra, message_bytes: int, sessions: Sessions) -> list[Route | Mount]:
-    """Return the routes of the transport, whose streams count as sessions."""
-    transport = SseServerTransport(MESSAGES, UNGUARDED, max_request_body_size=message_bytes)
+def build_routes(
+    server: Server[Any], era: StdioEra, message_bytes: int, sessions: Sessions, prefix: str
+) -> list[Route | Mount]:
+    """Return the routes of the transport, whose streams count as sessions; clients are sent below the path prefix."""
+    transport = SseServerTransport(prefix + MESSAGES, UNGUARDED, max_request_body_size=message_bytes)
     posts = _Posts(transport.handle_post_message, sessions)
     messages = Messages(posts, message_bytes, sessions.find_version, _get_session)
     events = Route("/sse", _Events(server, transport, era, sessions), methods=["GET"])

@@ -181,10 +181,11 @@ async def test_behind_a_proxy_the_public_address_is_what_is_set(
     public = {"public_url": "https://example.com/team", "oauth_asked_scope_prefix": "api://desk/"}
     async with open_for(tmp_path, issuer, **public) as desk, serve(desk, clock) as server:
         challenge = (await server.get("/mcp")).headers["www-authenticate"]
-        assert 'resource_metadata="https://example.com/.well-known/oauth-protected-resource/team/mcp"' in challenge
+        assert 'resource_metadata="https://example.com/team/.well-known/oauth-protected-resource/mcp"' in challenge
         assert "api://desk/knowledge:read api://desk/knowledge:write" in challenge
-        for suffix in ("", "/mcp", "/team/mcp"):
-            said = (await server.get(f"/.well-known/oauth-protected-resource{suffix}")).json()
+        places = [f"/.well-known/oauth-protected-resource{suffix}" for suffix in ("", "/mcp", "/team/mcp")]
+        for place in (*places, f"/team{places[1]}"):
+            said = (await server.get(place)).json()
             assert said["resource"] == "https://example.com/team/mcp"
             assert "api://desk/knowledge:read" in said["scopes_supported"]
         denied = await search(server, await sign(issuer, scope="skills:read"))

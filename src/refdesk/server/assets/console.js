@@ -1,6 +1,8 @@
 // Keys and news for those who like them; every page works without.
 "use strict";
 
+// Where the server is: a proxy may show it under a path.
+const root = new URL("..", document.currentScript.src).pathname;
 const field = document.getElementById("q");
 const dialog = document.getElementById("keys");
 const main = document.getElementById("main");
@@ -57,7 +59,7 @@ async function renew() {
   shownAt = Date.now();
   const answer = await fetch(location.href);
   // Who has signed out, perhaps in another tab, is not shown what they may not see.
-  if (answer.redirected && new URL(answer.url).pathname === "/console/sign-in") location.reload();
+  if (answer.redirected && new URL(answer.url).pathname === `${root}console/sign-in`) location.reload();
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   if (!fresh || say(fresh) === say(main)) return;
@@ -85,7 +87,7 @@ function follow() {
   } else if (!stream) {
     if (shownAt) hear();
     shownAt = Date.now();
-    const opened = new EventSource("/console/events");
+    const opened = new EventSource(`${root}console/events`);
     opened.onmessage = hear;
     // A browser tries again by itself where nothing answers, but gives up where a proxy does instead.
     opened.onerror = () => {

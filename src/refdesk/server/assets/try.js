@@ -1,10 +1,13 @@
 "use strict";
 
+// Where the server is: a proxy may show it under a path.
+const root = new URL("..", document.currentScript.src).pathname.slice(0, -1);
+
 /** Returns what `fetch` takes: arguments named in the path go there, the others into the body or the query. */
 function request(method, path, text) {
   const given = JSON.parse(text);
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
-  const address = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(given[name] ?? ""));
+  const address = root + path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(given[name] ?? ""));
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !inPath.includes(name)));
   const key = document.querySelector("#key")?.value.trim();
   const headers = key ? { authorization: `Bearer ${key}` } : {};

@@ -215,8 +215,9 @@ def _find_back(visit: Visit) -> str:
     """Return where the person came from if that is a page of the console; else its start page."""
     referrer = urlsplit(visit.request.headers.get("referer", ""))
     is_own = referrer.netloc.lower() == visit.request.headers.get("host", "").lower()
-    is_page = referrer.path.startswith("/console/") and not referrer.path.startswith("/console/do/")
-    return f"{referrer.path}?{referrer.query}" if is_own and is_page else "/"
+    path = referrer.path.removeprefix(visit.site.prefix)
+    is_page = path.startswith("/console/") and not path.startswith("/console/do/")
+    return f"{path}?{referrer.query}" if is_own and is_page else "/"
 
 
 def _add(address: str, query: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode, urlsplit
 
 import nh3
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
@@ -42,18 +43,31 @@ _MONTH = 31 * 86_400
 """In seconds."""
 
 
-def render(template: str, values: Mapping[str, Any], status: int = 200) -> HTMLResponse:
-    """Return a page."""
-    shown = _environment().get_template(template).render({"version": __version__, **values})
+_ADDRESS = re.compile(r'(?<=\s)(href|src|action)="((?:\{\{.*?\}\}|\{%.*?%\}|[^"])*)"')
+"""An attribute of a template with an address in it, which expressions may be part of."""
+
+
+class _Prefixing(Extension):
+    """Makes every address in a template one that `prefixed` is applied to, so that no template can forget it."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the template with that."""
+        return _ADDRESS.sub(r'\1="{% filter prefixed %}\2{% endfilter %}"', source)
+
+
+def render(template: str, values: Mapping[str, Any], status: int = 200, prefix: str = "") -> HTMLResponse:
+    """Return a page, whose links lead below a path prefix."""
+    shown = _environment(prefix).get_template(template).render({"version": __version__, **values})
     return HTMLResponse(shown, status, headers={"cache-control": "no-store"})
 
 
 @cache
-def _environment() -> Environment:
+def _environment(prefix: str) -> Environment:
     environment = Environment(
         loader=PackageLoader("refdesk.server.console"),
         autoescape=True,
         undefined=StrictUndefined,
+        extensions=[_Prefixing],
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -68,6 +82,7 @@ def _environment() -> Environment:
         "moment": show_moment,
         "plain": drop_unseen,
         "playbook": show_playbook,
+        "prefixed": partial(add_prefix, prefix),
         "query": make_query,
         "words": show_words,
     }
@@ -152,6 +167,12 @@ def _mark(part: str, words: set[str]) -> Markup:
     folded = part.casefold()
     is_meant = any(folded.startswith(word) or (len(folded) >= LEAST_STEM and word.startswith(folded)) for word in words)
     return Markup("<mark>{}</mark>").format(part) if is_meant else escape(part)
+
+
+def add_prefix(prefix: str, address: str) -> str:
+    """Return an address with the path prefix if it is one of this server; others are left as they are."""
+    is_own = address.startswith("/") and not address.startswith("//")
+    return Markup(prefix) + address if is_own else address
 
 
 def make_query(values: Mapping[str, object]) -> str:

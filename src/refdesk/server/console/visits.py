@@ -40,6 +40,7 @@ class Site:
         get_health: Returns what a caller may see of the server's health.
         find_base: Returns the server's own address, as the caller knows it.
         sse: Whether the retired SSE transport is served too.
+        prefix: The path under which a proxy shows the server.
     """
 
     desk: Desk
@@ -47,6 +48,7 @@ class Site:
     get_health: Callable[[Request], Awaitable[Health]]
     find_base: Callable[[Request], str]
     sse: bool = False
+    prefix: str = ""
     clock: Clock = field(default_factory=SystemClock)
 
     @property
@@ -137,7 +139,7 @@ class Visit:
             "question": "",
             "chosen": [],
         }
-        return render(template, {**common, **(values or {})}, status)
+        return render(template, {**common, **(values or {})}, status, self.site.prefix)
 
     def refuse(self, error: errors.RefdeskError) -> Response:
         """Return a page that says why there is none."""

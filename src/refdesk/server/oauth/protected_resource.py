@@ -46,7 +46,13 @@ class ProtectedResource:
 
     @property
     def metadata_url(self) -> str:
-        """The URL of the metadata: the well-known path, put before the resource's own path (RFC 9728, section 3.1)."""
+        """The URL of the metadata, as challenges name it (RFC 9728, section 5.1).
+
+        Below the server's own path prefix, if it has one: a proxy that passes on what is below that, and nothing else,
+        need not know of it. Clients that no challenge told look before the whole path (section 3.1).
+        """
+        if self.oauth.resource.endswith(MCP):
+            return f"{self.oauth.resource.removesuffix(MCP)}{WELL_KNOWN}{MCP}"
         parts = urlsplit(self.oauth.resource)
         return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
