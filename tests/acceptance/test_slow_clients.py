@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.acceptance.processes import WAIT_SECONDS, Running, start
+from tests.acceptance.processes import HANDSHAKE, WAIT_SECONDS, Running, start
 from tests.acceptance.test_http import make_key
 
 HURRIED = {
@@ -152,3 +153,64 @@ def test_half_sent_requests_keep_nobody_out(tmp_path: Path, number: int) -> None
         for _ in range(20):
             answer = httpx2.post(f"{url}/knowledge/search", json={"query": "x"}, headers=headers)
             assert answer.status_code == 200
+
+
+ASKED = b"GET %s HTTP/1.1\r\nHost: localhost\r\n"
+QUESTION = b'{"query": "anything"}'
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/", "/docs", "/openapi.json"])
+def test_who_sends_no_more_is_answered_all_the_same(hurried: tuple[str, bytes], path: str) -> None:
+    with closing(connect(hurried[0])) as client:
+        client.sendall(3 * (ASKED % path.encode() + b"\r\n"))
+        client.shutdown(socket.SHUT_WR)
+        answers = read_to_end(client)
+    assert answers.count(b"HTTP/1.1 200 OK") == 3
+
+
+@pytest.mark.parametrize("path", ["/knowledge/search", "/mcp"])
+def test_who_sends_no_more_than_a_question_is_answered(hurried: tuple[str, bytes], path: str) -> None:
+    url, key = hurried
+    opening = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}).encode()
+    body = QUESTION if path != "/mcp" else opening
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    )
+    with closing(connect(url)) as client:
+        accepts = b"Accept: application/json, text/event-stream\r\n"
+        client.sendall(head.encode() + accepts + key + b"\r\n" + body)
+        client.shutdown(socket.SHUT_WR)
+        answer = read_to_end(client)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"}")
+
+
+@pytest.mark.parametrize("sent", [HALF, b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"])
+def test_who_sends_no_more_than_half_a_request_is_let_go(tmp_path: Path, sent: bytes) -> None:
+    patient = {"REFDESK_HEADER_TIMEOUT_SECONDS": "3600", "REFDESK_BODY_TIMEOUT_SECONDS": "3600"}
+    with serve(tmp_path, **PATIENT, **patient) as (_, url), closing(connect(url)) as client:
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        assert read_to_end(client) == b""
+
+
+@pytest.mark.parametrize("path", ["/sse", "/console/events"])
+def test_a_stream_ends_for_who_sends_no_more(hurried: tuple[str, bytes], path: str) -> None:
+    """It may have gone: nothing but a write would tell."""
+    url, key = hurried
+    with closing(connect(url)) as listener:
+        listener.sendall(ASKED % path.encode() + key + b"\r\n")
+        assert listener.recv(65536).startswith(b"HTTP/1.1 200 ")
+        listener.shutdown(socket.SHUT_WR)
+        read_to_end(listener)
+
+
+@pytest.mark.parametrize("path", ["/sse", "/console/events", "/docs"])
+def test_the_head_of_an_answer_leaves_the_connection_for_the_next(hurried: tuple[str, bytes], path: str) -> None:
+    url, key = hurried
+    with closing(connect(url)) as client:
+        client.sendall(ASKED.replace(b"GET", b"HEAD") % path.encode() + key + b"\r\n")
+        client.sendall(ASKED % b"/health" + b"Connection: close\r\n\r\n")
+        answers = read_to_end(client)
+    assert answers.count(b"HTTP/1.1 200 OK") == 2
+    assert answers.endswith(b"}")

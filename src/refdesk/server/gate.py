@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+import anyio
+import anyio.lowlevel
 from starlette.datastructures import Headers, MutableHeaders
 
 from refdesk import errors
@@ -82,9 +84,10 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
+        app = _HeadOnly(self.app) if scope["method"] == "HEAD" else self.app
         refusal = self._refuse(Headers(scope=scope), self.most_bytes.get(scope["path"], strict_json.MAX_BYTES))
         if refusal is None:
-            await self.app(scope, receive, send_guarded)
+            await app(scope, receive, send_guarded)
         else:
             status, error = refusal
             reply = reply_error(error, self.get_error_format(scope), status)
@@ -125,6 +128,25 @@ class Gate:
 
     def _may_call(self, origin: str, host: str) -> bool:
         return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}") or origin.lower() in self.origins
+
+
+@dataclass(frozen=True, slots=True)
+class _HeadOnly:
+    """Answers with the head alone, and ends what would go on to the body: a stream never would end."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with anyio.CancelScope() as work:
+
+            async def send_head(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    await send(message)
+                    await send({"type": "http.response.body"})
+                    work.cancel()
+                await anyio.lowlevel.checkpoint()
+
+            await self.app(scope, receive, send_head)
 
 
 def _declared_length(headers: Headers) -> int:

@@ -3,6 +3,9 @@
 uvicorn waits for ever for the rest of a request, and for a client that does not read its answer. Here headers, bodies
 and unread answers have deadlines, and connections are counted. Event streams need no exception: their request is
 complete, and their answer makes progress as long as somebody reads it.
+
+A client that has sent its request and says that it will send no more still gets its answer, unless whoever answers asks
+whether it is there: nobody can tell it from one that has gone, and that is who streams and cancelled calls end for.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from uvicorn.config import Config
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
     from uvicorn.server import ServerState
@@ -92,6 +95,7 @@ class GuardedProtocol(H11Protocol):
         self._awaited: Part | None = None
         self.holder: Holder | None = None
         self.is_cut_off = False  # whether this side ended an incomplete request
+        self.is_half_closed = False  # whether the other side will send no more
 
     @property
     def address(self) -> str:
@@ -144,10 +148,21 @@ class GuardedProtocol(H11Protocol):
         super().data_received(data)
         self._look()
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Note that the client will send no more; return whether it is still to be answered."""
+        cycle = self._get_cycle()
+        if cycle is None or not self.is_answering or cycle.response_started:
+            return False
+        self.is_half_closed = True
+        cycle.message_event.set()
+        return True
+
     def on_response_complete(self) -> None:
-        """Go on to the next request."""
+        """Go on to the next request; there is none if the client has sent no more of them."""
         super().on_response_complete()
         self._look()
+        if self.is_half_closed and not self.is_answering:
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse data that is not HTTP, which uvicorn has logged."""
@@ -230,6 +245,29 @@ class GuardedProtocol(H11Protocol):
             self._write_timer = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """Tells whoever asks whether the client is there that one that will send no more has gone."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection: GuardedProtocol | None = scope.get("state", {}).get(CONNECTION)
+        is_whole = False
+
+        async def receive_or_end() -> Message:
+            nonlocal is_whole
+            if is_whole and connection is not None and connection.is_half_closed:
+                return {"type": "http.disconnect"}
+            message = await receive()
+            if is_whole and message["type"] == "http.request":
+                return {"type": "http.disconnect"}
+            is_whole = is_whole or not message.get("more_body", False)
+            return message
+
+        await self.app(scope, receive_or_end if scope["type"] == "http" else receive, send)
+
+
 class GuardedServer(uvicorn.Server):
     """uvicorn's server, with a queue for many clients that connect at the same time."""
 
@@ -244,7 +282,7 @@ def build_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
     """Return a server of the application; it opens nothing by itself."""
     return GuardedServer(
         uvicorn.Config(
-            app,
+            _Answering(app),
             http=_build_protocol(settings),  # pyright: ignore[reportArgumentType] - it is only called
             ws="none",
             loop="asyncio",
