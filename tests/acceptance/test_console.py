@@ -343,3 +343,34 @@ def test_nothing_that_is_stored_becomes_markup(url: str) -> None:
         assert re.findall(r"<(?:img(?! src=./assets/)|iframe|b |svg(?! class=.(?:rail|star)))", page) == []
         assert re.findall(r"<[^>]*(?:\shref=.javascript|\son\w+=)", page) == []
         assert "\u202e" not in page
+
+
+def test_a_wide_table_scrolls_and_breaks_no_word(url: str, driver: Path) -> None:
+    said = walk(
+        driver, [["open", url + find_entry(url, "zanzibar+deep")], ["read", ".text th"], ["broken", ".text th"]]
+    )
+    assert "column39" in said[0]
+    assert said[1] == ""
+
+
+def test_an_operation_is_tried_by_keyboard_and_a_mistake_is_answered(url: str, driver: Path) -> None:
+    form = "#post-knowledge-search form.try"
+    flow: list[list[str]] = [
+        ["open", f"{url}/docs"],
+        ["write", f"{form} textarea", '{"query": "refund"}'],
+        ["press", "Tab"],
+        ["press", "Enter"],
+        ["wait", f"{form} .answer:not([hidden])"],
+        ["read", f"{form} .took, {form} .answer"],
+        ["focused"],
+        ["write", f"{form} textarea", "{nonsense"],
+        ["press", "Tab"],
+        ["press", "Enter"],
+        ["wait", f"{form} .took::-p-text(400 in)"],
+        ["read", f"{form} .answer"],
+    ]
+    said = visit(driver, {"flow": {"script": True, "steps": flow}})["flow"]["said"]
+    assert said[0].startswith("200 in ")
+    assert '"results": [' in said[0]
+    assert said[1] == "Send"
+    assert "INVALID_INPUT" in said[2]

@@ -147,6 +147,16 @@ const steps = {
   keep: (page, name, value, url) => page.setCookie({ name, value, url, httpOnly: true, sameSite: "Strict" }),
   check: async (page) => (await judge(page)).map(({ id }) => id).join(" "),
   read: (page, selector) => page.$$eval(selector, (found) => found.map((each) => each.innerText).join("\n")),
+  press: (page, key) => page.keyboard.press(key),
+  focus: (page, selector) => page.focus(selector),
+  focused: (page) => page.evaluate(() => document.activeElement.innerText),
+  // The words that take more than one line.
+  broken: (page, selector) =>
+    page.$$eval(selector, (found) => found.filter((each) => {
+      const range = document.createRange();
+      range.selectNodeContents(each);
+      return !/\s/.test(each.innerText) && range.getClientRects().length > 1;
+    }).map((each) => each.innerText).join(" ")),
   where: (page) => page.evaluate(() => location.pathname + location.search),
 };
 
@@ -155,7 +165,7 @@ async function walk(flow) {
   const said = [];
   for (const [what, ...rest] of flow.steps) {
     const answer = await steps[what](page, ...rest);
-    if (["read", "where", "check"].includes(what)) said.push(answer);
+    if (["read", "where", "check", "broken", "focused"].includes(what)) said.push(answer);
   }
   await close();
   return { said, errors };
