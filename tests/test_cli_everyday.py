@@ -446,3 +446,8 @@ def test_no_empty_path_means_the_folder_one_is_in(tmp_path: Path) -> None:
     for arguments in (["skills", "export", ""], ["export", "azure-updates", "--output", ""], ["backup", ""]):
         done = refdesk(tmp_path, arguments)
         assert (done.exit_code, "it is empty" in done.stderr) == (2, True), arguments
+
+
+@pytest.mark.parametrize("command", ["knowledge", "skills", "updates"])
+def test_an_empty_cursor_is_none_as_in_a_script_before_its_first_page(tmp_path: Path, command: str) -> None:
+    assert json.loads(ask(tmp_path, command, "list", "--cursor", "", "--json"))["total"] == 0

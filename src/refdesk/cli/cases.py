@@ -35,8 +35,7 @@ def cases(context: click.Context, as_json: bool, org: str | None, agent: str | N
     """List entries that contradict each other, with both passages; its commands settle one."""
     if context.invoked_subcommand is not None:
         return
-    arguments = {name: value for name, value in asked.items() if value is not None}
-    answer = invocation.ask("knowledge", "list_cases", arguments, org, agent, prepare=examine)
+    answer = invocation.ask("knowledge", "list_cases", asked, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -55,8 +54,7 @@ def settle(
 ) -> None:
     """Say that both entries hold, that they do not contradict each other, or reopen the case, by their ids."""
     given = {"verdict": verdict, "oneId": one_id, "otherId": other_id, "reason": reason}
-    arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask("knowledge", "settle_case", arguments, org, agent, prepare=examine)
+    answer = invocation.ask("knowledge", "settle_case", given, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:

@@ -37,8 +37,7 @@ def gaps(context: click.Context, as_json: bool, org: str | None, agent: str | No
     """List the questions that nothing here answers, most asked first; its commands judge one."""
     if context.invoked_subcommand is not None:
         return
-    arguments = {name: value for name, value in asked.items() if value is not None}
-    answer = invocation.ask(None, "list_gaps", arguments, org, agent, prepare=examine)
+    answer = invocation.ask(None, "list_gaps", asked, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -65,8 +64,7 @@ def judge(
 ) -> None:
     """Dismiss a gap, say what answers it, or reopen it, by its id."""
     given = {"verdict": verdict, "id": id, "toolset": toolset, "answerId": answer_id, "reason": reason}
-    arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask(None, "judge_gap", arguments, org, agent)
+    answer = invocation.ask(None, "judge_gap", given, org, agent)
     if as_json:
         invocation.print_json(answer)
     else:

@@ -43,8 +43,7 @@ def impact(context: click.Context, as_json: bool, org: str | None, agent: str | 
 
     if isinstance(until := asked["until"], str):
         asked["until"] = times.parse_future(until, times.get_now(), "--until").date().isoformat()
-    arguments = {name: value for name, value in asked.items() if value is not None}
-    answer = invocation.ask(None, "list_impacts", arguments, org, agent, prepare=examine)
+    answer = invocation.ask(None, "list_impacts", asked, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -71,8 +70,7 @@ def judge(
 ) -> None:
     """Confirm an impact, dismiss it for good, or reopen it: of an announcement on an entry or skill, by their ids."""
     given = {"verdict": verdict, "announcement": announcement, "id": id, "toolset": toolset, "reason": reason}
-    arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask(None, "judge_impact", arguments, org, agent, prepare=examine)
+    answer = invocation.ask(None, "judge_impact", given, org, agent, prepare=examine)
     if as_json:
         invocation.print_json(answer)
     else:

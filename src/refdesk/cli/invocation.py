@@ -70,8 +70,16 @@ filter_option = click.option(
 )
 
 
+def _read_cursor(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Return what a page before printed; nothing for an empty text, as scripts have it before the first page."""
+    return value or None
+
+
 cursor_option = click.option(
-    "--cursor", metavar="CURSOR", help="Continue after the page before, which printed this; instead of --offset."
+    "--cursor",
+    metavar="CURSOR",
+    callback=_read_cursor,
+    help="Continue after the page before, which printed this; instead of --offset. An empty one is none.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
@@ -113,12 +121,12 @@ def ask(
     Args:
         toolset: The toolset to load for it; `None` for all that are configured.
         operation: The operation's name.
-        arguments: The operation's arguments.
+        arguments: The operation's arguments; those that are `None` are left out.
         org: The caller's, if not that of the settings.
         agent: The same for the agent.
         prepare: Awaited first when this process answers: does what a desk would do in the background.
     """
-    names = (toolset,) if toolset is not None else ()
+    names, arguments = (toolset,) if toolset is not None else (), drop_unset(arguments)
     answer = ask_desk(operation, arguments, org=org, agent=agent, names=names)
     if answer is not None:
         return answer
@@ -154,7 +162,7 @@ def ask_pages(
     opened = open_desk(settings, load_toolsets([toolset], settings), in_background=False)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened) as desk:
         [found] = [each for each in desk.toolsets[0].operations if each.name == operation]
-        given = {name: value for name, value in arguments.items() if value is not None}
+        given = drop_unset(arguments)
         while True:
             answer = portal.call(run, desk, found, given)
             yield answer
@@ -236,10 +244,15 @@ def work(
 def search(
     names: Sequence[str], arguments: Mapping[str, object], org: str | None = None, agent: str | None = None
 ) -> dict[str, Any]:
-    """Return the answer of a search (see `server.local.searching`) and print its warnings."""
-    said = work(names, "search", {"names": list(names), **arguments}, org, agent)
+    """Return the answer of a search (see `server.local.searching`) and print its warnings; arguments as for `ask`."""
+    said = work(names, "search", {"names": list(names), **drop_unset(arguments)}, org, agent)
     _print_warnings(said["meta"])
     return said["value"]
+
+
+def drop_unset(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments without those that are `None`: an option that is not given says nothing."""
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def print_json(answer: Mapping[str, object]) -> None:

@@ -79,8 +79,7 @@ def store(
         "taskRef": {"taskId": task, "kind": task_kind} if task is not None else None,
         "clientToken": client_token,
     }
-    arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask(TOOLSET, "store_knowledge", arguments, org, agent)
+    answer = invocation.ask(TOOLSET, "store_knowledge", given, org, agent)
     _show(answer, as_json, views_of_entries.tell_stored(answer))
 
 
@@ -126,7 +125,7 @@ def edit(
         "expiresAt": _read_expiry(expires_at),
         "neverExpires": never_expires or None,
     }
-    changes = {name: value for name, value in given.items() if value is not None} or _edit_by_hand(id, org, agent)
+    changes = invocation.drop_unset(given) or _edit_by_hand(id, org, agent)
     token = {"clientToken": client_token} if client_token is not None else {}
     answer = invocation.ask(TOOLSET, "edit_knowledge", {"id": id, **changes, **token}, org, agent)
     kept = f"{answer['oldId']}, which is kept; refdesk knowledge restore {answer['oldId']} undoes the edit."
@@ -223,9 +222,14 @@ def list_entries(
         for name, value in (("since", since), ("until", until))
         if value
     }
-    narrowed = {**({"author": author} if author else {}), **spans}
-    behind = {"cursor": cursor} if cursor else {}
-    arguments = {"tags": list(tags), "limit": limit, "offset": offset, **behind, **narrowed}
+    arguments = {
+        "tags": list(tags),
+        "limit": limit,
+        "offset": offset,
+        "cursor": cursor,
+        "author": author or None,
+        **spans,
+    }
     answer = invocation.ask(TOOLSET, "list_knowledge", arguments, org, agent)
     _show(answer, as_json, views_of_entries.render_list(answer))
 

@@ -115,8 +115,7 @@ def list_skills(
 
     narrowed = {"product_area": product_area, "issue_type": issue_type}
     given = {**narrowed, "limit": limit, "offset": offset, "cursor": cursor}
-    arguments = {name: value for name, value in given.items() if value is not None}
-    answer = invocation.ask(NAME, "list_skills", arguments, org, agent)
+    answer = invocation.ask(NAME, "list_skills", given, org, agent)
     if as_json:
         invocation.print_json(answer)
     else:
@@ -135,8 +134,7 @@ def report(
 ) -> None:
     """Say how following the skill with this ID went: OUTCOME moves its confidence."""
     given = {"skill_id": skill_id, "outcome": outcome, "version": version, "evidence": evidence}
-    arguments = {name: value for name, value in given.items() if value is not None}
-    _show_standing(invocation.ask(NAME, "report_outcome", arguments, org, agent), as_json)
+    _show_standing(invocation.ask(NAME, "report_outcome", given, org, agent), as_json)
 
 
 @skills.command("withdraw-outcome")

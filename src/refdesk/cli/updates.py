@@ -46,8 +46,7 @@ def list_updates(
     """List announcements without a query, newest first, and how many there are."""
     from refdesk.cli import views
 
-    behind = {"cursor": cursor} if cursor else {}
-    given = {"filters": list(filters), "limit": limit, "offset": offset, "detail": "concise", **behind}
+    given = {"filters": list(filters), "limit": limit, "offset": offset, "detail": "concise", "cursor": cursor}
     answer = invocation.search((TOOLSET,), given, org, agent)
     if as_json:
         invocation.print_json(answer)

@@ -75,8 +75,7 @@ def _go_on(
 
 
 def _ask(asked: Mapping[str, object], org: str | None, agent: str | None) -> dict[str, Any]:
-    given = {name: value for name, value in asked.items() if value is not None}
-    return invocation.ask(None, "list_news", given, org, agent, prepare=_look)
+    return invocation.ask(None, "list_news", asked, org, agent, prepare=_look)
 
 
 async def _look(desk: Desk) -> None:
@@ -151,7 +150,7 @@ def create(
     """Be told of what matches a search, what is announced of a product, or what becomes of an entry or skill."""
     asked: dict[str, object] = {"kind": kind, "subject": subject, "match": match}
     asked |= {"toolsets": list(toolsets), "tags": list(tags)}
-    asked |= {name: value for name, value in (("label", label), ("webhook", webhook)) if value is not None}
+    asked |= {"label": label, "webhook": webhook}
     answer = invocation.ask(None, "create_watch", asked, org, agent)
     if as_json:
         invocation.print_json(answer)
