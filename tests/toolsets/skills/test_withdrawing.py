@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias
@@ -160,6 +161,24 @@ def test_a_skill_is_as_if_what_was_withdrawn_had_never_been_reported(first: list
     anyio.run(run, [*first, *then])
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([[], WENT_BACK]), st.lists(ACTIONS, max_size=20))
+def test_it_is_so_from_whichever_kept_state_the_reports_are_counted_anew(
+    first: list[Action], then: list[Action]
+) -> None:
+    with small_pages():
+        anyio.run(run, [*first, *then])
+
+
+@contextmanager
+def small_pages() -> Generator[None]:
+    """Keep a state after every fourth report."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "PAGE", 2)
+        patch.setattr(ledger, "SPAN", 2)
+        yield
+
+
 async def stand(desk: Desk, skill_id: str) -> Skill:
     skill = await desk.queries().get_skill(skill_id)
     assert skill is not None
@@ -193,6 +212,45 @@ async def test_of_many_reports_the_first_can_be_withdrawn_and_a_page_is_written_
     assert (skill.tally, skill.times_used, skill.times_confirmed) == (Tally(3, 5), 8, 3)
     made.append(await report(call, skill_id, "resolved"))
     assert (await withdraw(call, skill_id, made[-1]))["times_used"] == 8
+
+
+async def read_tail(desk: Desk, skill_id: str, report_id: str) -> ledger.Tail:
+    head = await ledger.read_head(desk.base.store, "acme", skill_id)
+    assert head is not None
+    return await ledger.read_tail(desk.base.store, "acme", skill_id, head, report_id)
+
+
+async def test_of_many_reports_only_those_after_the_withdrawn_one_are_read(desk: Desk) -> None:
+    with small_pages():
+        call = desk.serve()
+        skill_id = await create(call)
+        made = [await report(call, skill_id, "resolved") for _ in range(23)]
+        places = {0: 0, 3: 0, 4: 2, 15: 6, 16: 8, 19: 8, 20: 10, 22: 10}
+        assert {each: (await read_tail(desk, skill_id, made[each])).first for each in places} == places
+        assert (await read_tail(desk, skill_id, made[21])).entries[0].id == made[20]
+        assert (await read_tail(desk, skill_id, "another")).first == 0
+
+
+async def test_states_of_which_an_earlier_release_did_not_know_are_not_used(desk: Desk) -> None:
+    with small_pages():
+        call, store = desk.serve(), desk.base.store
+        skill_id = await create(call)
+        made = [await report(call, skill_id, "failed") for _ in range(13)]
+        head = await store.get_metadata(MetadataKey("acme", f"skill_reports/{skill_id}", ledger.HEAD))
+        assert head is not None
+        page = await store.get_metadata(MetadataKey("acme", f"skill_reports/{skill_id}", "000000"))
+        assert page is not None
+        rows: Any = page.value["entries"]
+        # As an earlier release withdraws the first report: it rewrites its page, and no state.
+        withdrawn = {**page.value, "entries": [[*rows[0][:-1], False], *rows[1:]]}
+        told = {name: value for name, value in head.value.items() if name != "states"}
+        async with store.transaction() as transaction:
+            await transaction.put_metadata([Metadata(page.key, withdrawn), Metadata(head.key, told)])
+        await withdraw(call, skill_id, made[-1])
+        assert (await stand(desk, skill_id)).tally == Tally(0, 11)
+        assert (await read_tail(desk, skill_id, made[-1])).first == 6
+        await withdraw(call, skill_id, made[-2])
+        assert (await stand(desk, skill_id)).tally == Tally(0, 10)
 
 
 async def test_a_report_that_is_withdrawn_leaves_the_read_that_it_was_of_to_the_next(desk: Desk) -> None:

@@ -1,4 +1,5 @@
-"""What reports make of a skill, as a fold over them in order: a new report extends it, withdrawing one repeats it.
+"""What reports make of a skill, as a fold over them in order: a new report extends it, withdrawing one repeats it from
+there on.
 
 Each report moves the confidence within [0, 1], so its effect depends on the reports before it and cannot simply be
 subtracted at the end. The same holds for which read a report belongs to, and for going back to earlier steps.
@@ -6,7 +7,7 @@ subtracted at the end. The same holds for which read a report belongs to, and fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -121,12 +122,19 @@ def add(state: State, entry: Entry) -> State:
     return _change_steps(replace(state, counters=rejected), state.other)
 
 
-def replay(state: State, entries: Iterable[Entry], versions: Sequence[Skill]) -> State:
-    """Return the state after the reports that stand and after all versions; see `advance`."""
-    for entry in entries:
-        if entry.stands:
-            state = add(advance(state, versions, entry.present), entry)
-    return advance(state, versions, versions[-1].version)
+def replay(state: State, entries: Sequence[Entry], versions: Sequence[Skill], size: int) -> tuple[State, list[State]]:
+    """Return the state after the reports that stand and after all versions, and the one after each `size` entries.
+
+    From any of the latter, the entries after it can be replayed alone. See `advance` for the versions.
+    """
+    states: list[State] = []
+    for first in range(0, len(entries), size):
+        for entry in entries[first : first + size]:
+            if entry.stands:
+                state = add(advance(state, versions, entry.present), entry)
+        if first + size <= len(entries):
+            states.append(state)
+    return advance(state, versions, versions[-1].version), states
 
 
 def read(counters: Counters, reads: int) -> Counters:

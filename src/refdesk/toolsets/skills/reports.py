@@ -74,7 +74,7 @@ async def record(queries: SkillQueries, skill_id: str, report: Report, once: Onc
         entry = Entry(report.id, report.outcome, skill.version, version, steps, week, skill.reads)
         after = replaying.add(before, entry)
         returned = await _take_over(queries, transaction, skill, after)
-        await ledger.append(transaction, queries.org, skill_id, _move(head, after, returned), entry)
+        await ledger.append(transaction, queries.org, skill_id, _move(head, after, returned), entry, after.counters)
         kept: dict[str, JsonValue] = {"outcome": report.outcome, "version": version, "evidence": report.evidence}
         kept |= {"agent": report.agent, "at": now.isoformat()}
         await transaction.put_metadata([Metadata(_key(queries, skill_id, report.id), kept)])
@@ -130,18 +130,19 @@ async def _leave_out(queries: SkillQueries, transaction: Transaction, skill: Ski
     versions = await queries.get_history(skill_id, transaction)
     head = await ledger.read_head(transaction, org, skill_id)
     head = head or _begin(replaying.begin(counting.get_counters(skill), versions))
-    pages = await ledger.read_pages(transaction, org, skill_id, head)
-    entries = [entry for page in (*pages, head.entries) for entry in page]
+    tail = await ledger.read_tail(transaction, org, skill_id, head, report_id)
+    begun, entries = tail.state, tail.entries
     known = frozenset(entry.id for entry in entries)
     if report_id not in known:
-        base, earlier = await earlier_reports.adopt(transaction, record, head.base, known, versions)
-        head, entries = replace(head, base=base), [*earlier, *entries]
+        begun, earlier = await earlier_reports.adopt(transaction, record, head.base, known, versions)
+        head, entries = replace(head, base=begun), [*earlier, *entries]
     every = [replace(entry, stands=False) if entry.id == report_id else entry for entry in entries]
     # In a thread: with thousands of reports it takes a tenth of a second, in which others must be answered.
-    after = await anyio.to_thread.run_sync(replaying.replay, head.base, every, versions)
+    part = ledger.SPAN * ledger.PAGE
+    after, states = await anyio.to_thread.run_sync(replaying.replay, begun, every, versions, part)
     after = replace(after, counters=replaying.read(after.counters, skill.reads))
     kept = await _take_over(queries, transaction, skill, after, versions)
-    await ledger.rewrite(transaction, org, skill_id, _move(head, after, kept), pages, every)
+    await ledger.rewrite(transaction, org, skill_id, _move(head, after, kept), tail, every, states)
     return kept
 
 
