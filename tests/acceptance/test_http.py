@@ -204,6 +204,22 @@ def test_no_line_of_the_log_holds_what_a_caller_wrote(tmp_path: Path) -> None:
     assert written not in log
 
 
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"http://localhost/health", b"localhost", b"200"),
+        (b"HTTP://localhost:80/health?x=1", b"evil.example", b"200"),
+        (b"http://localhost", b"localhost", b"200"),
+        (b"http://evil.example/health", b"localhost", b"421"),
+        (b"http:///health", b"localhost", b"421"),
+        (b"ftp://localhost/health", b"localhost", b"404"),
+    ],
+)
+def test_a_whole_url_as_the_target_names_path_and_host(url: str, target: bytes, host: bytes, status: bytes) -> None:
+    said = exchange(url, b"GET " + target + b" HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+    assert said.split()[1] == status
+
+
 def test_a_team_reaches_it_as_the_readme_says(tmp_path: Path) -> None:
     """A page cannot make a name of its own mean an address, so any address will do; other names must be said."""
     with start(["-m", "refdesk", "serve", "--host", "0.0.0.0", "--port", "0"], tmp_path) as server:

@@ -6,10 +6,12 @@ this server's; such requests end here. So do requests that two parsers would spl
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import anyio
 import anyio.lowlevel
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from refdesk.core.operations import ErrorFormat
 
+_WHOLE_URL = re.compile(r"https?://([^/]*)(/.*)?", re.IGNORECASE | re.DOTALL)
 MOST_HEADER_BYTES = 32 * 1024
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -74,6 +77,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope = _to_origin_form(scope)
         scope = {**strip_prefix(scope, self.prefix), "scheme": self.find_scheme(scope)}
 
         async def send_guarded(message: Message) -> None:
@@ -147,6 +151,17 @@ class _HeadOnly:
                 await anyio.lowlevel.checkpoint()
 
             await self.app(scope, receive, send_head)
+
+
+def _to_origin_form(scope: Scope) -> Scope:
+    """Return a request that names its target by a whole URL as one that names it by path and Host header (RFC 9112,
+    section 3.2.2): the host of the URL counts."""
+    found = _WHOLE_URL.fullmatch(scope["path"])
+    if found is None:
+        return scope
+    authority, path = found[1].encode("latin-1", "replace"), found[2] or "/"
+    headers = [(name, authority if name == b"host" else value) for name, value in scope["headers"]]
+    return {**scope, "path": path, "raw_path": quote(path).encode(), "headers": headers}
 
 
 def _declared_length(headers: Headers) -> int:
