@@ -154,6 +154,11 @@ def test_cookies_are_sent_below_the_path_alone(world: World) -> None:
     assert [re.search("(?i)path=([^;]*)", each)[1] for each in cookies] == [PREFIX] * 2  # pyright: ignore[reportOptionalSubscript]
 
 
+def test_the_cookie_of_another_server_on_the_host_does_not_stand_in_the_way(world: World) -> None:
+    cookies = {"cookie": f"refdesk_key={world.key}; refdesk_key=refdesk_of-the-other"}
+    assert "Sign out ann" in httpx2.get(f"{world.url}/console/browse/knowledge", headers=cookies).text
+
+
 def test_redirects_of_the_framework_stay_below_the_path(world: World) -> None:
     redirected = httpx2.get(f"{world.url}/docs/", headers=world.headers)
     assert redirected.headers["location"] == f"{PREFIX}/docs"

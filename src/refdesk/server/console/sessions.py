@@ -170,20 +170,28 @@ def read_key(headers: Headers) -> str | None:
 
 def read_cookie(headers: Headers, name: str) -> str | None:
     """Return what a browser keeps under a name, or `None`."""
-    found = _read_cookies(headers).get(name)
+    try:
+        found = SimpleCookie(_part_cookies(headers).get(name, "")).get(name)
+    except CookieError:
+        return None
     return found.value if found is not None else None
 
 
 def list_cookies(headers: Headers, beginning: str) -> list[str]:
     """Return the names of cookies that begin so, in the order in which they were sent: the oldest first (RFC 6265)."""
-    return [name for name in _read_cookies(headers) if name.startswith(beginning)]
+    return [name for name in _part_cookies(headers) if name.startswith(beginning)]
 
 
-def _read_cookies(headers: Headers) -> SimpleCookie:
-    try:
-        return SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return SimpleCookie()
+def _part_cookies(headers: Headers) -> dict[str, str]:
+    """Return each cookie as it was sent, by its name.
+
+    Another server, on the same host under a shorter path, may have one of the same name: browsers send that later
+    (RFC 6265, section 5.4).
+    """
+    parts = dict[str, str]()
+    for each in headers.get("cookie", "").split(";"):
+        parts.setdefault(each.partition("=")[0].strip(), each)
+    return parts
 
 
 def read_next(address: str | None) -> str:
