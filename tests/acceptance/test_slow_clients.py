@@ -205,6 +205,20 @@ def test_a_stream_ends_for_who_sends_no_more(hurried: tuple[str, bytes], path: s
         read_to_end(listener)
 
 
+@pytest.mark.parametrize("path", ["/sse", "/console/events"])
+def test_who_has_gone_before_a_stream_begins_is_no_error(tmp_path: Path, path: str) -> None:
+    with serve(tmp_path, **PATIENT) as (server, url):
+        _, headers = make_key(tmp_path, "--scope", "knowledge:read")
+        with closing(connect(url)) as client:
+            key = f"Authorization: {headers['authorization']}\r\n\r\n".encode()
+            client.sendall(ASKED % path.encode() + key)
+            client.shutdown(socket.SHUT_WR)
+            read_to_end(client)
+        server.process.terminate()
+        _, _, log = server.close()
+    assert '"level": "error"' not in log
+
+
 @pytest.mark.parametrize("path", ["/sse", "/console/events", "/docs"])
 def test_the_head_of_an_answer_leaves_the_connection_for_the_next(hurried: tuple[str, bytes], path: str) -> None:
     url, key = hurried

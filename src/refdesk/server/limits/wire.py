@@ -124,6 +124,12 @@ class GuardedProtocol(H11Protocol):
         """End it at once."""
         self.transport.abort()
 
+    def let_go(self, cycle: RequestResponseCycle) -> None:
+        """End it if whoever answers has heard that the client has gone, and left the answer unfinished."""
+        if not cycle.response_complete:
+            cycle.disconnected = True
+            self.transport.close()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless there are too many connections."""
         super().connection_made(cast("asyncio.Transport", GatheringTransport(transport, self.loop)))
@@ -253,19 +259,22 @@ class _Answering:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection: GuardedProtocol | None = scope.get("state", {}).get(CONNECTION)
-        is_whole = False
+        cycle = connection.cycle if connection is not None else None
+        is_whole = is_told = False
 
         async def receive_or_end() -> Message:
-            nonlocal is_whole
-            if is_whole and connection is not None and connection.is_half_closed:
+            nonlocal is_whole, is_told
+            is_over = is_whole and connection is not None and connection.is_half_closed
+            message: Message = {"type": "http.disconnect"} if is_over else await receive()
+            if is_whole:
+                is_told = True
                 return {"type": "http.disconnect"}
-            message = await receive()
-            if is_whole and message["type"] == "http.request":
-                return {"type": "http.disconnect"}
-            is_whole = is_whole or not message.get("more_body", False)
+            is_whole = not message.get("more_body", False)
             return message
 
         await self.app(scope, receive_or_end if scope["type"] == "http" else receive, send)
+        if is_told and connection is not None and cycle is not None:
+            connection.let_go(cycle)
 
 
 class GuardedServer(uvicorn.Server):
