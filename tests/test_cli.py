@@ -27,7 +27,8 @@ FEED = ["--toolset", "azure-updates"]
 NOWHERE = "http://127.0.0.1:9/feed"
 
 
-def refdesk(home: Path, arguments: Sequence[str], **variables: str) -> Result:
+def refdesk(home: Path, arguments: Sequence[str], *, answer: str = "", **variables: str) -> Result:
+    """Run the command line in this process, with `answer` as its stdin."""
     environment = {
         "REFDESK_HOME": str(home),
         "REFDESK_STORE": "",
@@ -36,7 +37,7 @@ def refdesk(home: Path, arguments: Sequence[str], **variables: str) -> Result:
         "REFDESK_LOG_LEVEL": "",
         **variables,
     }
-    return CliRunner().invoke(cli, list(arguments), env=environment)
+    return CliRunner().invoke(cli, list(arguments), input=answer, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,14 @@ def test_what_was_erased_stays_counted_in_the_quota_of_entries(home: Path) -> No
 
 def test_it_asks_before_and_wants_one_thing_said(home: Path) -> None:
     id = store(home, "kept")
-    assert refdesk(home, ["erase", "--entry", id]).exit_code == 1
+    for options in ([], ["--json"]):
+        asked = ["erase", "--entry", id, *options]
+        declined, unanswered = refdesk(home, asked, answer="n\n"), refdesk(home, asked)
+        assert (declined.exit_code, unanswered.exit_code) == (1, 2)
+        assert "--yes" in unanswered.stderr
+        told = [each.stdout for each in (declined, unanswered)]
+        codes = [json.loads(each)["error"]["code"] for each in told] if options else told
+        assert codes == (["ABORTED", "INVALID_INPUT"] if options else ["", ""])
     assert ask(home, "knowledge", "get", id)["body"] == "kept"
     assert refdesk(home, ["erase", "--yes"]).exit_code == 2
     assert refdesk(home, ["erase", "--entry", id, "--agent", "ann", "--yes"]).exit_code == 2

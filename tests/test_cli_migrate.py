@@ -190,7 +190,7 @@ def test_a_move_that_was_begun_can_be_given_up_and_begun_again(tmp_path: Path, a
     anyio.run(begin)
     elsewhere = desk.run("migrate", "--from", at("old"), "--to", at("other"), "--serving")
     assert (elsewhere.exit_code, "being moved there" in elsewhere.output) == (2, True)
-    assert desk.run("migrate", "--from", at("old"), "--to", at("new"), "--abort").exit_code == 0
+    assert desk.ask("migrate", "--from", at("old"), "--to", at("new"), "--abort") == {"aborted": True}
     nothing = desk.run("migrate", "--from", at("old"), "--to", at("new"), "--abort")
     assert (nothing.exit_code, "is not being moved" in nothing.output) == (2, True)
     desk.ask("knowledge", "store", "--title", "Later", "--body", "Refund later.")

@@ -39,11 +39,12 @@ async def test_a_server_that_runs_syncs_and_the_command_shows_what_it_did(
         assert (await run_sync(server.read_log, "synced"))["written"] == 0, "the server did it"
 
         await feed.set_faults([{"fault": "hang"}])
-        with start(["-m", "refdesk", *SYNC], tmp_path, **variables) as waiting:
+        with start(["-m", "refdesk", *SYNC, "--json"], tmp_path, **variables) as waiting:
             while "syncing azure-updates" not in await call("status"):
                 assert waiting.process.poll() is None
             assert "is being synced already" in await call(*SYNC)
             waiting.process.send_signal(signal.SIGINT)
+            assert (await run_sync(waiting.receive))["error"]["code"] == "ABORTED"
             await run_sync(waiting.close)
         await run_sync(server.read_log, "sync ends early")
         await feed.set_faults([])

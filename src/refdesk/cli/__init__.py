@@ -37,6 +37,10 @@ _COMMANDS = {
 
 _WANTS_JSON = f"{__name__}.wants_json"
 
+_ABORTED = "ABORTED"
+_DECLINED = "Nothing was done: the question was not answered with yes."
+_INTERRUPTED = "Interrupted: what it was doing may be done in part. Look before you give the command again."
+
 
 class _Told(click.ClickException):
     """An error as it is reported to the caller, with its code for programs."""
@@ -70,7 +74,11 @@ class _Commands(Group):
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
         try:
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
+        except (click.Abort, KeyboardInterrupt) as error:
+            if ctx.meta[_WANTS_JSON]:
+                _print_json(_Told(_DECLINED if isinstance(error, click.Abort) else _INTERRUPTED, _ABORTED))
             raise
         except Exception as error:
             told = error if isinstance(error, click.ClickException) else _explain(_unwrap(error))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from refdesk import errors
-from refdesk.cli import config_files, invocation
+from refdesk.cli import asking, config_files, invocation
 from refdesk.cli.clients import CLIENTS, KEY_VARIABLE
 from refdesk.core.counts import say_count
 
@@ -91,7 +91,7 @@ def connect(
         click.echo(f"{file} needs no change.")
         return
     click.echo(_show_change(file, before, after))
-    if dry_run or not (yes or click.confirm("Write this?", default=True)):
+    if dry_run or not (yes or asking.confirm("Write this?", default=True)):
         click.echo("Nothing was written.")
         return
     if server is not None:

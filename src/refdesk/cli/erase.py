@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from refdesk import errors
-from refdesk.cli import invocation
+from refdesk.cli import asking, invocation
 from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ async def _erase(settings: Settings, wanted: Erasable, is_sure: bool) -> tuple[i
         bases = [each.knowledge_base for each in (await desk.get_base()).each()]
         if not is_sure:
             counts = [len(ids) for base in bases for ids in (await erasing.find(base.store, wanted)).values()]
-            click.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?", abort=True, err=True)
+            if not asking.confirm(f"Erase {say_count(sum(counts), 'document')} of {wanted.org} for good?"):
+                raise click.Abort
         erased = await erasing.erase_everywhere(bases, actor, wanted)
         moved = [await migrating.is_from_elsewhere(base.store, wanted.org) for base in bases]
     return erased.count, erased.is_scrubbed, any(moved)

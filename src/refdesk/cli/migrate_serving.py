@@ -40,6 +40,9 @@ def run(settings: Settings, source: str, target: str, *, as_json: bool, is_abort
     require_there(source, "--from")
     if is_aborted:
         anyio.run(_abort, source)
+        if as_json:
+            invocation.print_json({"aborted": True})
+            return
         click.echo("Given up: the source is as if the move had never begun. What the target holds is of no use.")
         return
     with progress.show_progress("Copying") as show:
