@@ -134,6 +134,36 @@ def test_a_store_for_skills_that_holds_others_is_left_alone(tmp_path: Path, at: 
     assert (nowhere.exit_code, "REFDESK_SKILLS_STORE" in nowhere.output) == (1, True)
 
 
+def test_an_org_whose_skills_go_elsewhere_moves_whole_or_not_at_all(tmp_path: Path, at: Address) -> None:
+    source, taken = Desk(tmp_path, at("old")), Desk(tmp_path, at("taken"))
+    source.fill()
+    taken.fill()
+    whole = ("migrate", "--from", at("old"), "--to", at("new"), "--org", "local", "--remove")
+    refused = Desk(tmp_path, at("new"), at("taken")).run(*whole)
+    assert (refused.exit_code, "REFDESK_SKILLS_STORE" in refused.output) == (2, True), refused.output
+    assert (source.sees(), Desk(tmp_path, at("new")).sees()) == (ALL, (0, 0, 0))
+
+    copy = tmp_path / "backup"
+    source.ask("backup", str(copy))
+    settled = Desk(tmp_path, at("new"), at("skills"))
+    assert settled.ask(*whole)["apart"]["skills"]["documents"] == 3
+    assert (source.sees(), settled.sees()) == ((0, 0, 0), ALL)
+    assert source.run("restore", str(copy)).exit_code == 0
+    assert source.sees() == (0, 0, 0), "an older backup brings nothing of it back, not even its keys"
+
+
+def test_an_org_without_skills_moves_where_others_have_some(tmp_path: Path, at: Address) -> None:
+    source, settled = Desk(tmp_path, at("old")), Desk(tmp_path, at("new"), at("skills"))
+    source.fill()
+    note = ("--title", "Refund limit", "--body", "500 EUR")
+    source.ask("knowledge", "store", *note, "--org", "acme")
+    moved = settled.ask("migrate", "--from", at("old"), "--to", at("new"), "--org", "acme", "--remove")
+    assert (moved["documents"], "apart" in moved) == (1, False)
+    assert source.sees() == ALL
+    nobody = settled.run("migrate", "--from", at("old"), "--to", at("new"), "--org", "nobody")
+    assert (nobody.exit_code, "nothing of the org nobody" in nobody.output) == (2, True), nobody.output
+
+
 @pytest.mark.parametrize("how", [(), ("--serving",)])
 def test_a_target_that_has_a_key_is_refused_before_anything_is_copied(
     tmp_path: Path, at: Address, how: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +16,10 @@ from click.testing import Result
 from refdesk.app import Desk
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping import erasing, migrating, removing
+from refdesk.core.keeping.unfinished import find_unfinished
 from refdesk.core.writing import audit
 from refdesk.errors import ConflictError, StoreError
+from refdesk.model import Collection
 from refdesk.protocols import Store, Transaction
 from refdesk.stores.sqlite import open_store
 from tests.reliability.delegates import DelegatingStore
@@ -255,14 +257,14 @@ async def test_what_is_written_after_the_comparison_is_not_removed(tmp_path: Pat
         clock = SystemClock()
         watched = audit.watch(old, clock, actor, "store_knowledge")
         await put(watched, make_document("a"))
-        removal = await removing.begin(old, new, clock, actor, part)
+        removal = await removing.begin(old, [(new, part)], clock, actor)
         await migrating.migrate(old, new, "here", part=part)
         await put(watched, make_document("late"))
         with pytest.raises(ConflictError, match="written to while"):
             await removal.run()
         assert sorted(await old.get_digests(NOTES)) == ["a", "late"]
         with pytest.raises(ConflictError, match="written to while"):
-            await removing.begin(old, new, clock, actor, part)
+            await removing.begin(old, [(new, part)], clock, actor)
 
 
 async def test_a_removal_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -271,13 +273,43 @@ async def test_a_removal_that_was_stopped_goes_on(tmp_path: Path) -> None:
     async with open_store(tmp_path / "old") as old, open_store(tmp_path / "new") as new:
         await put(audit.watch(old, clock, actor, "store_knowledge"), *[make_document(f"d{n}") for n in range(250)])
         for commits in (1, 2, 3):
-            removal = await removing.begin(cast("Store", Failing(old, commits)), new, clock, actor, part)
+            failing = cast("Store", Failing(old, commits))
+            removal = await removing.begin(failing, [(new, part)], clock, actor)
             assert (await migrating.migrate(old, new, "here", part=part)).documents == 250
             with pytest.raises(StoreError):
                 await removal.run()
-        await (await removing.begin(old, new, clock, actor, part)).run()
+        await (await removing.begin(old, [(new, part)], clock, actor)).run()
         assert await old.get_digests(NOTES) == {}
         assert len(await new.get_digests(NOTES)) == 250
+        assert (await audit.verify(old, ORG)).broken is None
+
+
+async def test_of_an_org_that_goes_to_two_stores_nothing_is_removed_before_both_are_compared(tmp_path: Path) -> None:
+    actor, clock, own = audit.Actor(ORG, "ann", "test"), SystemClock(), frozenset({"skills"})
+    parts = [migrating.Part(own, is_rest=is_rest, org=ORG) for is_rest in (True, False)]
+    async with AsyncExitStack() as stack:
+        names = ("old", "new", "skills")
+        old, *targets = [await stack.enter_async_context(open_store(tmp_path / name)) for name in names]
+        places = list(zip(targets, parts, strict=True))
+        samples = [make_document("a"), make_document("b", collection=Collection(ORG, "skills"))]
+        await put(audit.watch(old, clock, actor, "store_knowledge"), *samples)
+        stopped = 0
+        for commits in range(1, 100):
+            removal = await removing.begin(cast("Store", Failing(old, commits)), places, clock, actor)
+            for target, part in places:
+                assert (await migrating.migrate(old, target, "here", part=part)).documents == 1
+            try:
+                await removal.run()
+                break
+            except StoreError:
+                stopped += 1
+                assert ["not all removed" in each.found for new in targets for each in await find_unfinished(new)] == [
+                    True,
+                    True,
+                ]
+        assert stopped > len(places), "it was stopped in each of them"
+        assert await erasing.find(old, erasing.Erasable(ORG)) == {}
+        assert [each for new in targets for each in await find_unfinished(new)] == []
         assert (await audit.verify(old, ORG)).broken is None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from refdesk.model import SHARED_ORG
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
     from refdesk.core.keeping.migrating import Contents, Work
+    from refdesk.core.keeping.removing import Removal
     from refdesk.factories.toolsets import Move
     from refdesk.protocols import Store
     from refdesk.settings import Settings
@@ -77,6 +78,7 @@ class _Wish:
 async def _migrate(
     settings: Settings, source: str, target: str, wish: _Wish, show: Show | None
 ) -> list[tuple[Move, Contents]]:
+    from refdesk.core.keeping import migrating
     from refdesk.factories.backups import follow_history
     from refdesk.factories.stores import choose_store, require_there
     from refdesk.factories.toolsets import plan_moves
@@ -89,33 +91,46 @@ async def _migrate(
         old = await stack.enter_async_context(open_source())
         statistics = await old.get_statistics()
         moves = plan_moves(settings, source, target, {each.collection.toolset for each in statistics}, wish.org)
+        # An org need not have something of each toolset; one that has nothing at all is refused below.
+        moves = [move for move in moves if len(moves) == 1 or await migrating.holds_any(old, move.part)] or moves[:1]
         targets = [await stack.enter_async_context(choose_store(move.url, move.variable)()) for move in moves]
         shown = _Shown(show, sum(sum(each.documents.values()) for each in statistics))
+        removal = await _begin_removal(settings, wish, old, list(zip(targets, moves, strict=True)))
+        for move, new in zip(moves, targets, strict=True):
+            with _naming(move):
+                # Before anything is written to any of them.
+                await migrating.require_fit(old, new, name, move.part)
         moved: list[tuple[Move, Contents]] = []
         for move, new in zip(moves, targets, strict=True):
-            try:
-                moved.append((move, await _migrate_part(settings, wish, old, new, name, shown, move)))
-            except errors.ConflictError as error:
-                raise errors.ConflictError(f"{move.variable}: {error.message}") from None
+            with _naming(move):
+                moved.append((move, await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)))
             if wish.org is None:
                 follow_history(source, move.url)
+        if removal is not None:
+            await removal.run()
         return moved
 
 
-async def _migrate_part(
-    settings: Settings, wish: _Wish, old: Store, new: Store, name: str, shown: _Shown, move: Move
-) -> Contents:
+async def _begin_removal(
+    settings: Settings, wish: _Wish, old: Store, places: Sequence[tuple[Store, Move]]
+) -> Removal | None:
     from refdesk.core.clock import SystemClock
-    from refdesk.core.keeping import migrating, removing
+    from refdesk.core.keeping import removing
     from refdesk.core.writing.audit import Actor
 
     if not wish.is_removed:
-        return await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)
+        return None
     actor = Actor(str(wish.org), settings.agent or "cli", "cli")
-    removal = await removing.begin(old, new, SystemClock(), actor, move.part)
-    contents = await migrating.migrate(old, new, name, shown.note, shown.begin, move.part)
-    await removal.run()
-    return contents
+    return await removing.begin(old, [(target, move.part) for target, move in places], SystemClock(), actor)
+
+
+@contextmanager
+def _naming(move: Move) -> Generator[None]:
+    """Let a refusal say which of the targets it is about."""
+    try:
+        yield
+    except errors.ConflictError as error:
+        raise errors.ConflictError(f"{move.variable}: {error.message}") from None
 
 
 class _Shown:

@@ -295,19 +295,27 @@ async def read_removing(target: Store, part: Part) -> str | None:
     return str(record.value["end"]) if record is not None and record.value["stage"] == "removing" else None
 
 
-async def note_removing(target: Store, part: Part, end: str) -> None:
-    """Record in the target that both were compared and the part is being removed from the source, whose log ends so."""
+async def note_removing(target: Store, part: Part, end: str, *, is_through: bool = False) -> None:
+    """Record in the target that both were compared and the part is being removed from the source, whose log ends so.
+
+    Args:
+        target: Where the part was moved to.
+        part: What was moved.
+        end: The end of the source's log when both were compared.
+        is_through: Whether it has been removed.
+    """
     async with target.transaction() as transaction:
         record = await transaction.get_metadata(part.position_key)
         assert record is not None
-        await transaction.put_metadata([replace(record, value={**record.value, "stage": "removing", "end": end})])
+        value = {**record.value, "stage": "removing", "end": end, "is_through": is_through}
+        await transaction.put_metadata([replace(record, value=value)])
 
 
 async def _require_alone(source: Store, target: Store, part: Part) -> None:
     """Check that the source has something of an org and the target has nothing."""
-    if not await _holds_any(source, part):
+    if not await holds_any(source, part):
         raise NotFoundError(f"The source has nothing of the org {part.org}: check its name, which must be exact.")
-    if await _holds_any(target, replace(part, toolsets=frozenset(), is_rest=True)):
+    if await holds_any(target, replace(part, toolsets=frozenset(), is_rest=True)):
         raise ConflictError(
             f"The target has something of the org {part.org} already, if only a tombstone, a key or its audit log: two "
             "stores' parts of one org cannot become one. Nothing was written. Give a store that never had it."
@@ -325,7 +333,8 @@ async def _holds_others(source: Store, target: Store, part: Part) -> bool:
     return False
 
 
-async def _holds_any(store: Store, part: Part) -> bool:
+async def holds_any(store: Store, part: Part) -> bool:
+    """Return whether a store has anything of a part, if only a tombstone."""
     if part.is_rest and part.org in await store.list_audited_orgs():
         return True
     async for places in read_all(store.list_documents, None):

@@ -24,6 +24,7 @@ _STAGES = {
     "links": "its documents are there, its links are copied",
     "records": "its documents and links are there, its records are copied",
     "acts": "all but its audit log is there",
+    "removing": "all of it is there and was compared, but it is not all removed from the store that it came from",
 }
 _OUT = "This store is being moved to {}: {}. Until that is through, it is the truth, and nothing is lost."
 _GO_ON_OUT = (
@@ -51,6 +52,8 @@ async def find_unfinished(reader: Reader) -> list[UnfinishedMove]:
     move, records = await read_move(reader), await reader.list_metadata(KIND, org=SHARED_ORG)
     out = [move] if move is not None and move.stage == "moving" else []
     into = [(record, stage) for record in records if (stage := str(record.value["stage"])) in _STAGES]
+    # What an earlier refdesk removed has no mark of being through.
+    into = [(record, stage) for record, stage in into if not record.value.get("is_through", stage == "removing")]
     return [
         *[UnfinishedMove(_OUT.format(name_store(each.target), _PHASES[each.phase]), _GO_ON_OUT) for each in out],
         *[UnfinishedMove(_IN.format(_name_org(record), _STAGES[stage]), _GO_ON_IN) for record, stage in into],
