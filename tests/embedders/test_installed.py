@@ -235,6 +235,21 @@ def test_all_is_embedded_anew_while_the_command_waits(folder: Path, tmp_path: Pa
     done = run(tmp_path, "use", "mine", "--wait")
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "All 2 documents are embedded."), done.output
     assert re.fullmatch(r"mine\S* is searched\.", done.stdout.splitlines()[1])
+    assert run(tmp_path, "use", "all-minilm-l6-v2-int8").exit_code == 0
+    refused = run(tmp_path, "remove", "mine")
+    assert (refused.exit_code, "its vectors of 2 documents" in refused.stderr) == (2, True), refused.output
+    assert CliRunner().invoke(cli, ["worker", "--until-idle"], env=environment).exit_code == 0
+    assert run(tmp_path, "remove", "mine").exit_code == 0
+
+
+def test_a_model_of_which_nobody_knows_whether_it_is_searched_goes_only_when_forced(
+    folder: Path, tmp_path: Path
+) -> None:
+    assert run(tmp_path, "install", str(folder), "--name", "mine").exit_code == 0
+    (tmp_path / "refdesk.sqlite3").write_bytes(b"damaged" * 1000)
+    refused = run(tmp_path, "remove", "mine")
+    assert (refused.exit_code, "--force" in refused.stderr) == (1, True), refused.output
+    assert run(tmp_path, "remove", "mine", "--force").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation, views_of_status
 from refdesk.cli.groups import Group
+from refdesk.core.counts import say_count
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
     from refdesk.core.background.upkeep import EmbeddingState
     from refdesk.embedders.local.installed.manifest import Manifest
+    from refdesk.model import EmbeddingModel
     from refdesk.settings import Settings
 
 
@@ -125,24 +127,76 @@ def use(name: str, wait: bool, as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
+@click.option("--force", is_flag=True, help="Remove it although its vectors are searched; then words alone are.")
 @invocation.json_option
-def remove(name: str, as_json: bool) -> None:
-    """Remove an installed model. Vectors that it made stay until another model has made them anew."""
+def remove(name: str, force: bool, as_json: bool) -> None:
+    """Remove an installed model. Vectors that it made stay until another model has made them anew.
+
+    Refused while they are searched, as after `refdesk models use` of another model until all documents are embedded.
+    """
     from refdesk.embedders.local.installed.installing import remove as remove_model
     from refdesk.embedders.local.installed.manifest import PACKAGED, find_installed, read_in_use
 
-    home = invocation.load().home
+    settings = invocation.load()
+    home = settings.home
     if name == PACKAGED:
         raise errors.InvalidInputError(f"{name} comes with refdesk and cannot be removed.")
-    if find_installed(home, name) is None:
+    manifest = find_installed(home, name)
+    if manifest is None:
         raise errors.InvalidInputError(f"No model is called {name}: refdesk models list shows those there are.")
     if read_in_use(home) == name:
         raise errors.ConflictError(f"{name} is in use: take another first, such as refdesk models use {PACKAGED}.")
+    if not force and manifest.kind == "encoder":
+        _require_not_searched(settings, manifest)
     remove_model(home, name)
     if as_json:
         invocation.print_json({"removed": name})
     else:
         click.echo(f"Removed {name}.")
+
+
+def _require_not_searched(settings: Settings, manifest: Manifest) -> None:
+    """Return if no store is searched by vectors of a model.
+
+    Raises:
+        ConflictError: One is.
+        StoreError: One cannot be asked.
+    """
+    import anyio
+
+    try:
+        documents = anyio.run(_count_searched, settings, manifest.model)
+    except errors.RefdeskError as error:
+        raise errors.StoreError(
+            f"Nobody knows whether vectors of {manifest.name} are still searched, so it was not removed (--force does "
+            f"that): {error.message}"
+        ) from None
+    if documents:
+        raise errors.ConflictError(
+            f"{manifest.name} is still searched, by its vectors of {say_count(documents, 'document')}, until another "
+            "model has embedded them all anew. A server does that, or refdesk worker --until-idle. --force removes it "
+            "at once; then search goes by words alone until that is done."
+        )
+
+
+async def _count_searched(settings: Settings, model: EmbeddingModel) -> int:
+    """Return how many documents are found by vectors of a model; errors as in opening the stores."""
+    import anyio
+
+    from refdesk.core.search.semantics import read_active
+    from refdesk.factories.stores import choose_followed, find_file
+    from refdesk.factories.toolsets import choose_own_stores, list_names
+
+    count = 0
+    places = [(settings.store_url, "REFDESK_STORE"), *choose_own_stores(settings, list_names()).values()]
+    for url, variable in places:
+        file = find_file(url)
+        if file is not None and not await anyio.Path(file).is_file():
+            continue
+        async with choose_followed(url, variable)() as store:
+            if await read_active(store) == model:
+                count += sum(each.embedded.get(model.name, 0) for each in await store.get_statistics())
+    return count
 
 
 def _embed_anew(name: str) -> list[str]:

@@ -138,7 +138,7 @@ class Semantics:
 
     async def get_active(self) -> Embedder | None:
         """Return the embedder of the active model; the wanted one if none is active yet."""
-        active = await self._read_active(self.store)
+        active = await read_active(self.store)
         if active is None or active == self.wanted.model:
             return self.wanted
         if self._old is None or self._old.model != active:
@@ -208,7 +208,7 @@ class Semantics:
         So processes whose settings differ do not change the model back and forth for ever: who started last decides.
         Where the settings do not provide the newer model, this process embeds nothing.
         """
-        active = await self._read_active(self.store)
+        active = await read_active(self.store)
         if active is None or active == self.wanted.model:
             self._was_active, self._is_overtaken = active, False
             return True
@@ -223,11 +223,11 @@ class Semantics:
 
     async def is_outdated(self) -> bool:
         """Return whether the active model is to be changed to the wanted one."""
-        return not self._is_overtaken and await self._read_active(self.store) != self.wanted.model
+        return not self._is_overtaken and await read_active(self.store) != self.wanted.model
 
     async def find_missing(self) -> EmbeddingModel | None:
         """Return the active model where these settings do not provide it, so that search goes by words; else `None`."""
-        return await self._read_active(self.store) if await self.get_active() is None else None
+        return await read_active(self.store) if await self.get_active() is None else None
 
     async def adopt_wanted(self) -> EmbeddingModel | None:
         """Make the wanted model the active one and drop the old one's vectors; return the old one if there was any.
@@ -235,7 +235,7 @@ class Semantics:
         Call it only when every document has vectors of the wanted model, or when there is no active model.
         """
         async with self.store.transaction() as transaction:
-            active = await self._read_active(transaction)
+            active = await read_active(transaction)
             if active == self.wanted.model:
                 return None
             value = {"name": self.wanted.model.name, "dimensions": self.wanted.model.dimensions}
@@ -245,11 +245,13 @@ class Semantics:
         self._was_active, self._old = self.wanted.model, None
         return active
 
-    async def _read_active(self, reader: Reader) -> EmbeddingModel | None:
-        record = await reader.get_metadata(_ACTIVE)
-        if record is None:
-            return None
-        return EmbeddingModel(str(record.value["name"]), int(str(record.value["dimensions"])))
+
+async def read_active(reader: Reader) -> EmbeddingModel | None:
+    """Return the model whose vectors are searched in a store, or `None` if there is none yet."""
+    record = await reader.get_metadata(_ACTIVE)
+    if record is None:
+        return None
+    return EmbeddingModel(str(record.value["name"]), int(str(record.value["dimensions"])))
 
 
 def _name_scale(model: EmbeddingModel) -> MetadataKey:
