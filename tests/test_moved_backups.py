@@ -157,10 +157,29 @@ def test_a_backup_from_before_does_not_make_a_second_store_of_the_old_file(home:
         assert MOVED_THERE in done.output
         assert "secret" not in done.output
     assert [each.name for each in home.glob("*sqlite3*") if "replaced" in each.name or "restoring" in each.name] == []
+    # Not even where the old file cannot say so any more.
+    file.write_bytes(b"damaged" * 1000)
+    done = refdesk(home, ["restore", str(target)])
+    assert (done.exit_code, MOVED_THERE in done.output) == (1, True), done.output
     # Who moves it away has said that it is gone for good.
     shutil.move(file, tmp_path / "away")
     done = refdesk(home, ["restore", str(target)])
     assert done.exit_code == 0, done.output
+    file.write_bytes(b"damaged" * 1000)
+    assert refdesk(home, ["restore", str(target)]).exit_code == 0, "it is the store now"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_damaged_file_leads_on_still(home: Path, tmp_path: Path, *, is_killed: bool) -> None:
+    store(home, "before")
+    new, file, target = move(home), home / "refdesk.sqlite3", tmp_path / "backup"
+    store(home, "later")
+    if is_killed:  # right after the switch: whoever opens it next sets the mark
+        (home / "refdesk.sqlite3-moved").unlink()
+        store(home, "latest")
+    file.write_bytes(b"damaged" * 1000)
+    assert make_backup(make_settings(home, store=f"sqlite:///{file}"), target).documents == (3 if is_killed else 2)
+    assert read_titles(target) == read_titles(new)
 
 
 def test_a_copy_of_a_file_that_was_moved_out_of_is_usable_and_said_to_be_old(home: Path, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from refdesk.model import SHARED_ORG
 from refdesk.protocols import Store
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.backups import BackedUp, make_backup
+from refdesk.stores.sqlite.beside import ERASED
 from refdesk.stores.sqlite.driver import Connection
-from refdesk.stores.sqlite.erasures import SUFFIX
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, Seal, read_marks
 from refdesk.stores.sqlite.migrations import load_migrations, migrate
 from refdesk.stores.sqlite.restoring import Restored, restore
@@ -221,7 +221,7 @@ async def test_the_list_beside_a_file_that_cannot_be_read_says_what_was_erased(t
     assert (restored.carried.erased, restored.knows_erasures) == (1, True)
     assert await list_living(path) == ["b"]
     path.write_bytes(b"\xff" * 50_000)
-    path.with_name(f"{path.name}{SUFFIX}").unlink()
+    path.with_name(f"{path.name}{ERASED}").unlink()
     assert not (await put_back(target, path)).knows_erasures
 
 

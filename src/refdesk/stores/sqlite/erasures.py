@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 import shutil
-import threading
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from refdesk.errors import RefdeskError
 from refdesk.model import Collection
+from refdesk.stores.sqlite.beside import ERASED, MOVED, find_path, write_beside
 from refdesk.stores.sqlite.driver import open_reading
 from refdesk.stores.sqlite.failures import translated
 from refdesk.stores.sqlite.lineage import read_marks
@@ -26,7 +25,6 @@ from refdesk.stores.sqlite.lineage import read_marks
 if TYPE_CHECKING:
     from refdesk.stores.sqlite.driver import Connection
 
-SUFFIX = "-erased"
 RESTORING = ".restoring"
 """Suffix of the copy that is to replace the file; see `restoring`."""
 
@@ -94,15 +92,13 @@ def follow_history(source: Path, target: Path) -> None:
 
 def write_found(connection: Connection) -> bool:
     """Add what a file says was erased to the list beside it; return `True` once the list is on the disk."""
-    ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
-    write_list(Path(path), find_erasures(connection))
+    write_list(find_path(connection), find_erasures(connection))
     return True
 
 
 def begin_list(connection: Connection) -> None:
     """Write the list if there is none: without a list nobody could tell that nothing was erased."""
-    ((path,),) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
-    if not Path(f"{path}{SUFFIX}").exists():
+    if not Path(f"{find_path(connection)}{ERASED}").exists():
         write_found(connection)
 
 
@@ -113,19 +109,14 @@ def write_list(path: Path, found: Erasures) -> None:
     values: list[object] = [[of.org, of.toolset, id] for of, id in sorted(known.tombstones)]
     values += [{"org": each.org, "number": each.number, "agent": each.agent} for each in wide]
     text = "".join(f"{json.dumps(value)}\n" for value in [*sorted(known.stores), *values]).encode()
-    # Several processes, and several threads of one, may write it at once: each uses a temporary file of its own.
-    partial = Path(f"{path}{SUFFIX}.{os.getpid()}-{threading.get_ident()}.partial")
-    with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(text + b"%08x\n" % zlib.crc32(text))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(f"{path}{SUFFIX}")
+    write_beside(path, ERASED, text + b"%08x\n" % zlib.crc32(text))
 
 
 def remove_left(path: Path) -> None:
     """Remove leftover copies that were to replace a file, as they may hold what must go; call it only when alone."""
     name = glob.escape(path.name)
-    for left in (*path.parent.glob(f"{name}{RESTORING}*"), *path.parent.glob(f"{name}{SUFFIX}.*.partial")):
+    patterns = (f"{name}{RESTORING}*", *(f"{name}{suffix}.*.partial" for suffix in (ERASED, MOVED)))
+    for left in (left for pattern in patterns for left in path.parent.glob(pattern)):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:
@@ -135,7 +126,7 @@ def remove_left(path: Path) -> None:
 def read_list(path: Path) -> Erasures | None:
     """Return what the list beside a store's file says, or `None` if it is missing or damaged."""
     try:
-        content = Path(f"{path}{SUFFIX}").read_bytes()
+        content = Path(f"{path}{ERASED}").read_bytes()
     except OSError:
         return None
     text, check = content[:-9], content[-9:]

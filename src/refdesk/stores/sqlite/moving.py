@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.moves import KIND, MOVED, STATE, Change
 from refdesk.errors import RefdeskError
-from refdesk.stores.sqlite import writes
+from refdesk.stores.sqlite import beside, writes
 from refdesk.stores.sqlite.failures import translated
 from refdesk.stores.sqlite.read_only import reading
 
@@ -63,11 +63,44 @@ def find_new_place(connection: Connection) -> str | None:
 
 
 def read_new_place(path: Path) -> str | None:
-    """Return the same for a file, even while others use it; `None` also if it cannot be read. Blocks."""
-    if path.is_file():
-        with suppress(RefdeskError), translated(), reading(path) as connection:
+    """Return the same for a file, even while others use it; what the mark beside it says if it cannot be read. Blocks.
+
+    `None` also if there is no file.
+    """
+    if not path.is_file():
+        return None
+    try:
+        with translated(), reading(path) as connection:
             return find_new_place(connection)
-    return None
+    except RefdeskError:
+        return read_mark(path)
+
+
+def read_mark(path: Path) -> str | None:
+    """Return the URL in the mark beside a file; `None` if there is none that can be read."""
+    try:
+        return str(json.loads(Path(f"{path}{beside.MOVED}").read_bytes())["target"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def settle_mark(connection: Connection) -> None:
+    """Make the mark beside a file say where its store was moved to, and remove it where that is nowhere.
+
+    A store that was moved out of a file must not come to life again when the file is damaged.
+    """
+    place, path = find_new_place(connection), beside.find_path(connection)
+    if place is None:
+        remove_mark(path)
+    elif read_mark(path) != place:
+        with suppress(OSError):  # whoever opens the file next tries again
+            beside.write_beside(path, beside.MOVED, json.dumps({"target": place}).encode())
+
+
+def remove_mark(path: Path) -> None:
+    """Remove the mark beside a file, if any."""
+    with suppress(OSError):
+        Path(f"{path}{beside.MOVED}").unlink(missing_ok=True)
 
 
 def forget_move(connection: Connection) -> None:
@@ -112,6 +145,7 @@ class SqliteMoves:
             # The first statement takes the write lock, of which there is only one.
             await session.run(_read_changes, 1)
             yield SqliteStandstill(session)
+        await self._readers.run(settle_mark)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from refdesk.stores.sqlite.erasures import RESTORING, Erasures, find_erasures, r
 from refdesk.stores.sqlite.failures import DamageError, translated
 from refdesk.stores.sqlite.lineage import SEAL_SUFFIX, Seal, claim_as_new, judge_log, read_marks
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations
-from refdesk.stores.sqlite.moving import find_new_place, forget_move
+from refdesk.stores.sqlite.moving import find_new_place, forget_move, read_mark, remove_mark
 
 if TYPE_CHECKING:
     from refdesk.core.writing.audit import Actor
@@ -125,7 +125,7 @@ def _require_not_moved(target: Path) -> None:
     Raises:
         ConfigurationError: It was moved.
     """
-    place: str | None = None
+    place = read_mark(target) if target.exists() else None
     if target.exists():
         with suppress(RefdeskError), translated(), _reading(target) as connection:
             place = find_new_place(connection)
@@ -367,6 +367,7 @@ def _put_in_place(copy: _Copy, seal: Seal, stamp: str) -> Path | None:
     with open_snapshot(copy.path) as connection:
         marks = read_marks(connection)
     _flush(copy.path)
+    remove_mark(target)
     copy.path.replace(target)
     flush_folder(target.parent)
     if marks is not None:

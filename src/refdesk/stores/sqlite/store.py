@@ -27,7 +27,7 @@ from refdesk.stores.sqlite.freezing import Sizes
 from refdesk.stores.sqlite.indexing import DerivedIndexes
 from refdesk.stores.sqlite.lineage import Before, Seal, look
 from refdesk.stores.sqlite.migrations import get_missing, load_migrations, migrate
-from refdesk.stores.sqlite.moving import SqliteMoves
+from refdesk.stores.sqlite.moving import SqliteMoves, settle_mark
 from refdesk.stores.sqlite.presence import Presence
 from refdesk.stores.sqlite.read_only import ReadOnlyStore, copied, find_obstacle, has_no_room
 from refdesk.stores.sqlite.scrubbing import scrub, scrub_noted
@@ -309,6 +309,7 @@ async def _open_file(
         seal.share()
         await _prepare(writer, clock)
         await writer.call(begin_list)
+        await writer.call(settle_mark)
         with suppress(StoreError):
             # A process that was killed while erasing left traces, and a note of them; whoever is reading may go on.
             await scrub_noted(Transactions(writer), min(SCRUB_SECONDS, patience_seconds))
