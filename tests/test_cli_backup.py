@@ -119,9 +119,10 @@ def wipe(file: Path, *tables: str) -> None:
 @pytest.mark.parametrize("damage", ["everything", "audit", "records", "documents", "file and list gone"])
 def test_what_is_not_known_of_the_time_since_is_said(home: Path, tmp_path: Path, damage: str) -> None:
     kept, target, file = store(home, "kept"), tmp_path / "backup", home / "refdesk.sqlite3"
-    revoked, valid = make_key(home), make_key(home)
+    revoked, valid, rotated = make_key(home), make_key(home), make_key(home)
     ask(home, "backup", str(target))
     ask(home, "keys", "revoke", revoked)
+    ask(home, "keys", "rotate", rotated, "--overlap", "0h")
     match damage:
         case "everything":
             file.write_bytes(b"\xff" * 50_000)
@@ -133,16 +134,31 @@ def test_what_is_not_known_of_the_time_since_is_said(home: Path, tmp_path: Path,
     restored = refdesk(home, ["restore", str(target)])
     assert restored.exit_code == 0, restored.output
     knows_keys, knows_acts = damage in ("audit", "documents"), damage in ("records", "documents")
-    assert (revoked in restored.output) is not knows_keys
-    assert (valid in restored.output) is not knows_keys
+    assert (f"{revoked} (bot in local)" in restored.output) is not (knows_keys or knows_acts)
+    assert (f"{valid} (bot in local)" in restored.output) is not (knows_keys or knows_acts)
+    assert (f"{rotated} (bot in local)" in restored.output) is not knows_keys, "no act says when it expires"
     assert ("keys revoke ID" in restored.output) is not knows_keys
     assert ("put on record" in restored.output) is not knows_acts
     assert ("refdesk erase" in restored.output) is (damage == "file and list gone")
     assert ("refdesk.sqlite3.replaced-" in restored.output) is (damage != "file and list gone")
     lines = {line.split()[0]: line for line in refdesk(home, ["keys", "list"]).output.splitlines()}
-    assert ("revoked" in lines[revoked], "revoked" in lines[valid]) == (knows_keys, False)
+    assert ("revoked" in lines[revoked], "revoked" in lines[valid]) == (knows_keys or knows_acts, False)
+    assert ("expired" in lines[rotated]) is knows_keys
     assert ("keys.revoke" in refdesk(home, ["audit", "show"]).output) is knows_acts
     assert ask(home, "knowledge", "get", kept)["body"] == "kept"
+
+
+def test_keys_of_which_nobody_knows_are_revoked_where_that_is_asked_for(home: Path, tmp_path: Path) -> None:
+    target = tmp_path / "backup"
+    ids = [make_key(home), make_key(home)]
+    ask(home, "backup", str(target))
+    elsewhere = tmp_path / "elsewhere"
+    [told] = ask(elsewhere, "restore", str(target), "--revoke-unknown")["restored"]
+    assert (told["keysRevoked"], told["keysUnchecked"]) == (2, [])
+    assert all(key["revokedAt"] for key in ask(elsewhere, "keys", "list")["keys"] if key["id"] in ids)
+    # Where the replaced store knows that they are valid, they stay.
+    [told] = ask(home, "restore", str(target), "--revoke-unknown")["restored"]
+    assert (told["keysRevoked"], told["keysUnchecked"]) == (0, [])
 
 
 def test_acts_that_do_not_follow_on_and_keys_of_another_desk_are_said(home: Path, tmp_path: Path) -> None:

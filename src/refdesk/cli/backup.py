@@ -33,7 +33,7 @@ NEW_PLACE = (
 )
 UNCHECKED = (
     "Keys that open as they did when the backup was made, for nothing here says whether they were revoked since: {}. "
-    "Look at refdesk keys list, and revoke those that are to open nothing (refdesk keys revoke ID)."
+    "Revoke those that are to open nothing (refdesk keys revoke ID); restore --revoke-unknown does so with all of them."
 )
 LEFT_ACTS = (
     "Entries of the audit log that do not follow on from the backup's: {}. They are only in the file that was "
@@ -77,8 +77,13 @@ def backup(file: Path, force: bool, as_json: bool) -> None:
     is_flag=True,
     help="Accept a file that lost what was written last, such as one copied while in use; the store's own, too.",
 )
+@click.option(
+    "--revoke-unknown",
+    is_flag=True,
+    help="Revoke the API keys of which nothing here says whether they were revoked since the backup was made.",
+)
 @invocation.json_option
-def restore(file: Path, as_is: bool, as_json: bool) -> None:
+def restore(file: Path, as_is: bool, revoke_unknown: bool, as_json: bool) -> None:
     """Put the backup FILE in the place of what is kept. Stop all servers first.
 
     What was erased since stays erased, the audit log goes on, and keys that were revoked stay revoked. The file that
@@ -89,7 +94,7 @@ def restore(file: Path, as_is: bool, as_json: bool) -> None:
     from refdesk.factories.backups import restore_backup
 
     settings = invocation.load()
-    results = anyio.run(restore_backup, settings, file, _make_actor(settings), as_is)
+    results = anyio.run(restore_backup, settings, file, _make_actor(settings), as_is, revoke_unknown)
     if as_json:
         invocation.print_json({"restored": [_to_json(each) for each in results]})
         return
@@ -139,7 +144,8 @@ def _warn(each: Restored) -> list[str]:
         lines.append(LEFT_ACTS.format(each.carried.left_acts))
     if unchecked := each.carried.unchecked:
         more = f" and {len(unchecked) - MOST_SHOWN} more" if len(unchecked) > MOST_SHOWN else ""
-        lines.append(UNCHECKED.format(f"{', '.join(unchecked[:MOST_SHOWN])}{more}"))
+        named = ", ".join(f"{key.id} ({key.agent} in {key.org})" for key in unchecked[:MOST_SHOWN])
+        lines.append(UNCHECKED.format(f"{named}{more}"))
     return [f"Warning: {line}" for line in lines]
 
 
@@ -154,6 +160,6 @@ def _to_json(each: Restored) -> dict[str, object]:
         "knowsErasures": each.knows_erasures,
         "knowsActs": each.knows_acts,
         "actsLeft": each.carried.left_acts,
-        "keysUnchecked": list(each.carried.unchecked),
+        "keysUnchecked": [key.id for key in each.carried.unchecked],
         "wasMoved": each.was_moved,
     }

@@ -17,7 +17,7 @@ from refdesk.errors import InvalidInputError, NotFoundError, UnauthenticatedErro
 from refdesk.model import AGENT_NAME, ORG_NAME, SHARED_ORG, Metadata, MetadataKey, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from refdesk.core.writing.audit import Actor
     from refdesk.model import JsonValue
@@ -147,7 +147,7 @@ class KeyRing:
         # The file comes first: its keys work even while the store does not answer.
         key = self.file.find(hash) if self.file is not None else None
         if key is None and (record := await self.store.get_metadata(MetadataKey(SHARED_ORG, KIND, hash))) is not None:
-            key = _read(record)
+            key = read(record)
         if key is None or not key.is_valid(self.clock.now()):
             raise UnauthenticatedError(_REFUSED)
         self.used[key.id] = self.clock.now()
@@ -156,7 +156,7 @@ class KeyRing:
     async def list(self, org: str | None = None) -> list[ApiKey]:
         """Return the keys of an org, or of all orgs, oldest first, including those that are no longer valid."""
         records = await self.store.list_metadata(KIND, limit=MOST_KEYS)
-        keys = [*(self.file.list() if self.file is not None else ()), *(_read(record) for record in records)]
+        keys = [*(self.file.list() if self.file is not None else ()), *(read(record) for record in records)]
         return sorted((key for key in keys if org in (None, key.org)), key=lambda key: (key.created_at, key.id))
 
     async def revoke(self, id: str) -> ApiKey:
@@ -174,7 +174,7 @@ class KeyRing:
     async def _get(self, id: str) -> tuple[str, ApiKey]:
         """Return a key with the hash it is kept under; errors as in `revoke`."""
         for record in await self.store.list_metadata(KIND, limit=MOST_KEYS):
-            key = _read(record)
+            key = read(record)
             if key.id == id:
                 return record.key.name, key
         if self.file is not None and any(key.id == id for key in self.file.list()):
@@ -193,15 +193,14 @@ class KeyRing:
                 await audit.append(transaction, key.org, self.clock.now(), act)
 
 
-def list_open(records: Iterable[Metadata], now: datetime) -> list[str]:
-    """Return the ids of those keys in the records that are valid."""
-    found = (_read(record) for record in records)
-    return sorted(key.id for key in found if key.is_valid(now))
+def revoke(record: Metadata, at: datetime) -> Metadata:
+    """Return the record of a key as it is once the key was revoked."""
+    return replace(record, value=_to_value(replace(read(record), revoked_at=at)))
 
 
 def opens_less(record: Metadata, than: Metadata) -> bool:
     """Return whether a key opens less in one record than in another: it is revoked, or expires earlier."""
-    key, other = _read(record), _read(than)
+    key, other = read(record), read(than)
     if key.revoked_at is not None:
         return other.revoked_at is None
     return key.expires_at is not None and (other.expires_at is None or key.expires_at < other.expires_at)
@@ -259,7 +258,8 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read(record: Metadata) -> ApiKey:
+def read(record: Metadata) -> ApiKey:
+    """Return the key that a record is of."""
     value = record.value
     scopes = value["scopes"]
     assert isinstance(scopes, list)

@@ -145,12 +145,16 @@ async def back_up(settings: Settings, target: Path, actor: Actor, replaces: bool
     return made
 
 
-async def restore_backup(settings: Settings, source: Path, actor: Actor, as_is: bool) -> list[Restored]:
+async def restore_backup(
+    settings: Settings, source: Path, actor: Actor, as_is: bool, revokes_unchecked: bool
+) -> list[Restored]:
     """Restore a backup in place of all files; errors as in `list_files` and `refdesk.stores.sqlite.restoring`."""
     from refdesk.core.clock import SystemClock
     from refdesk.stores.sqlite import restoring
 
-    return await restoring.restore(source, list_files(settings), SystemClock(), actor, as_is=as_is)
+    return await restoring.restore(
+        source, list_files(settings), SystemClock(), actor, as_is=as_is, revokes_unchecked=revokes_unchecked
+    )
 
 
 def follow_history(source: str, target: str) -> None:

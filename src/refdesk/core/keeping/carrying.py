@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from refdesk.core import keys
 from refdesk.core.keeping import erasing
+from refdesk.core.keeping.carrying_keys import carry_keys
 from refdesk.core.writing import audit, sizes
 from refdesk.errors import NotFoundError, StoreError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from refdesk.core.keys import ApiKey
     from refdesk.core.writing.audit import Actor
     from refdesk.model import AuditEntry, Collection, JsonValue, Metadata
     from refdesk.protocols import Clock, Store
@@ -61,7 +62,7 @@ class Carried:
         erased: How many documents were erased again.
         acts: How many entries were added to the audit log.
         keys: How many keys were revoked again, or had their expiry brought forward again.
-        unchecked: The ids of keys that are valid, although it is not known whether they should be.
+        unchecked: The keys that are valid, although it is not known whether they should be.
         left_acts: How many entries of the replaced log do not continue the backup's, and so are not in the restored
             log.
     """
@@ -69,7 +70,7 @@ class Carried:
     erased: int = 0
     acts: int = 0
     keys: int = 0
-    unchecked: tuple[str, ...] = ()
+    unchecked: tuple[ApiKey, ...] = ()
     left_acts: int = 0
 
 
@@ -96,8 +97,12 @@ class Restored:
     knows_acts: bool = True
 
 
-async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Actor) -> Carried:
+async def carry_over(
+    aftermath: Aftermath, store: Store, clock: Clock, actor: Actor, *, revokes_unchecked: bool = False
+) -> Carried:
     """Bring a store that nobody reads yet to a state in which it may replace the other; return what was carried over.
+
+    With `revokes_unchecked`, keys of which nobody knows whether they were revoked since are revoked.
 
     Doing it again changes nothing, except that it is put on record once more.
 
@@ -119,14 +124,16 @@ async def carry_over(aftermath: Aftermath, store: Store, clock: Clock, actor: Ac
         # Unlike in a store that serves, sizes are not counted with the writes here.
         for org in sorted({of.org for of, _ in aftermath.tombstones} | _list_orgs(aftermath)):
             await sizes.measure_again(store, org)
-    revoked = await _carry_keys(aftermath.keys, store)
-    unchecked = await _list_unchecked(aftermath.keys, store, clock)
+    followed = await _list_followed(aftermath.acts, store) if aftermath.has_all_acts else frozenset[str]()
+    revoked, unchecked = await carry_keys(
+        aftermath.keys, aftermath.acts, followed, store, clock, revokes_unchecked=revokes_unchecked
+    )
     async with store.transaction() as transaction:
         details: dict[str, JsonValue] = {"erased": erased, "acts": acts, "keys": revoked}
         if left or not aftermath.has_all_acts:
             details |= {"left_acts": left, "knows_acts": aftermath.has_all_acts}
         if unchecked:
-            details["unchecked_keys"] = list(unchecked[:MOST_NAMED])
+            details["unchecked_keys"] = [key.id for key in unchecked[:MOST_NAMED]]
         await audit.append(transaction, actor.org, clock.now(), audit.make_act(actor, ACTION, details=details))
     if not await store.scrub():
         raise StoreError("Traces of what was erased could not be overwritten. Nothing was restored.")
@@ -180,18 +187,7 @@ async def _count_left(entries: Sequence[AuditEntry], store: Store) -> int:
     return left
 
 
-async def _list_unchecked(known: Sequence[Metadata], store: Store, clock: Clock) -> tuple[str, ...]:
-    """Return the ids of valid keys that the replaced store does not know."""
-    checked = {record.key for record in known}
-    records = await store.list_metadata(keys.KIND, limit=keys.MOST_KEYS)
-    return tuple(keys.list_open((record for record in records if record.key not in checked), clock.now()))
-
-
-async def _carry_keys(known: Sequence[Metadata], store: Store) -> int:
-    """Revoke keys that are revoked in the replaced store, and bring forward the expiry of those that end earlier."""
-    there = await store.get_many_metadata([record.key for record in known])
-    changed = [now for now, then in zip(known, there, strict=True) if then is not None and keys.opens_less(now, then)]
-    if changed:
-        async with store.transaction() as transaction:
-            await transaction.put_metadata(changed)
-    return len(changed)
+async def _list_followed(acts: Sequence[Sequence[AuditEntry]], store: Store) -> frozenset[str]:
+    """Return the orgs whose log ends as it did in the replaced store."""
+    ends = [entries[-1] for entries in acts if entries]
+    return frozenset([end.org for end in ends if await store.get_last_audit(end.org) == end])

@@ -72,7 +72,13 @@ class _Copy:
 
 
 async def restore(
-    source: Path, targets: Mapping[str, Path], clock: Clock, actor: Actor, *, as_is: bool = False
+    source: Path,
+    targets: Mapping[str, Path],
+    clock: Clock,
+    actor: Actor,
+    *,
+    as_is: bool = False,
+    revokes_unchecked: bool = False,
 ) -> list[Restored]:
     """Restore a backup in place of the store's files and return what became of each.
 
@@ -82,6 +88,7 @@ async def restore(
         clock: Says when this happens.
         actor: Who does it, for the record.
         as_is: Whether to accept a file that was in use or lost what was in its log; a damaged one is never accepted.
+        revokes_unchecked: Whether to revoke the API keys of which nobody knows whether they were revoked since.
 
     Raises:
         InvalidInputError: There is no such file, or it is not one that can be restored; nothing was changed.
@@ -96,7 +103,7 @@ async def restore(
             for target in targets.values():
                 _require_not_moved(target)
             copies = await anyio.to_thread.run_sync(_prepare, source, targets, as_is)
-            followed = [await _follow(copy, clock, actor) for copy in copies]
+            followed = [await _follow(copy, clock, actor, revokes_unchecked) for copy in copies]
             stamp = f"{clock.now():%Y%m%dT%H%M%SZ}"
             kept = [_put_in_place(copy, seals[copy.target], stamp) for copy in copies]
         return [replace(each, kept=path) for each, path in zip(followed, kept, strict=True)]
@@ -264,13 +271,13 @@ def _settle(name: str, copy: Path, target: Path) -> _Copy:
         connection.close()
 
 
-async def _follow(copy: _Copy, clock: Clock, actor: Actor) -> Restored:
+async def _follow(copy: _Copy, clock: Clock, actor: Actor, revokes_unchecked: bool) -> Restored:
     """Bring into a copy what it must keep of the store that it replaces."""
     from refdesk.stores.sqlite.store import open_store
 
     aftermath, erasures, knows_erasures = await anyio.to_thread.run_sync(_recall, copy)
     async with open_store(copy.path, clock=clock) as store:
-        carried = await carry_over(aftermath, store, clock, actor)
+        carried = await carry_over(aftermath, store, clock, actor, revokes_unchecked=revokes_unchecked)
         documents = sum(sum(each.documents.values()) for each in await store.get_statistics())
     if knows_erasures or not copy.target.exists():
         await anyio.to_thread.run_sync(write_list, copy.target, erasures)
