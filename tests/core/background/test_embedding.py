@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,8 +11,10 @@ import pytest
 from refdesk.core.background.embedding import BATCH_DOCUMENTS, MAX_ATTEMPTS, Indexer
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.clock import FixedClock
+from refdesk.core.keeping import erasing
 from refdesk.core.search.semantics import Semantics
-from refdesk.errors import EmbedderError
+from refdesk.core.writing import audit
+from refdesk.errors import EmbedderError, NotFoundError
 from refdesk.model import Collection, Document, EmbeddingModel, FindRequest, State, Vector
 from refdesk.stores.memory import MemoryStore
 from tests.core.fakes import NOTES, NOW, ScriptedEmbedder, make_document
@@ -136,6 +139,30 @@ async def test_one_document_that_fails_does_not_keep_the_others_waiting() -> Non
     [failure] = await bench.indexer.list_failures()
     assert (failure.id, failure.attempts, failure.reason) == ("a", 1, "the model chokes on this")
     assert not failure.is_final
+
+
+class ErasedEmbedder(ScriptedEmbedder):
+    """Chokes on a document that is erased while it reads it."""
+
+    bench: Bench | None = None
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        assert self.bench is not None
+        if self.poison and any("venom" in text for text in texts) and len(texts) == 1:
+            actor = audit.Actor("acme", "ann", "test")
+            with suppress(NotFoundError):
+                await erasing.erase(self.bench.store, self.bench.clock, actor, erasing.Erasable("acme"))
+        return await super().embed_passages(texts)
+
+
+async def test_of_a_document_that_is_erased_while_it_fails_nothing_is_kept() -> None:
+    embedder = ErasedEmbedder(poison=frozenset({"venom"}))
+    bench = embedder.bench = Bench(embedder)
+    await bench.put(make_document("a", "venom"), make_document("b"))
+    await bench.indexer.run_once()
+    assert await bench.indexer.list_failures() == []
+    assert [each for each in await bench.store.list_all_metadata(None, 10) if each.key.org == "acme"] == []
+    assert await bench.indexer.count_pending() == 0
 
 
 async def test_a_failing_document_is_tried_later_and_later_and_then_set_aside() -> None:

@@ -449,6 +449,10 @@ class Indexer:
     async def _note_failure(self, document: Document, reason: str) -> None:
         key = make_key(document.collection, document.id)
         async with self.store.transaction() as transaction:
+            [now] = await transaction.get_documents(document.collection, [document.id])
+            if now is None or now.state is State.WITHDRAWN or now.text_digest != document.text_digest:
+                # Nothing may be kept of what was erased while the model read it.
+                return
             record = await transaction.get_metadata(key)
             before = read_failure(record) if record is not None else None
             attempts = 1 + (before.attempts if before is not None and self._is_of(before, document) else 0)
