@@ -11,16 +11,17 @@ import anyio
 import pytest
 
 from refdesk.core.clock import FixedClock
-from refdesk.core.keeping import migrating, moves, moving
+from refdesk.core.keeping import erasing, migrating, moves, moving
 from refdesk.core.keeping.following import follow
 from refdesk.core.keeping.moves import Change, Move, Moves, find_moves, read_move
 from refdesk.core.writing import audit
 from refdesk.core.writing.tombstones import make_barrier, make_tombstone
 from refdesk.errors import ConfigurationError, ConflictError, StoreError
-from refdesk.model import Link, Metadata, MetadataKey, Reference
+from refdesk.model import EmbeddingModel, Link, Metadata, MetadataKey, Reference
 from refdesk.protocols import Store, Transaction
 from tests.stores.conftest import ENGINES
-from tests.stores.samples import MODEL, NOTES, NOW, day, make_document, passage, put, revise
+from tests.stores.samples import MODEL, NOTES, NOW, day, embed, make_document, passage, put, revise
+from tests.stores.traces import find_traces, make_canary
 
 MOVABLE = [pytest.param("sqlite"), pytest.param("postgres", marks=pytest.mark.engines)]
 PAIRS = [
@@ -181,6 +182,41 @@ async def test_a_store_is_moved_with_what_is_written_meanwhile(
         # And whoever comes later.
         async with follow(ENGINES[engine](old, clock), lambda _: ENGINES[other_engine](new, clock)) as served:
             assert (await served.get_documents(NOTES, ["after"]))[0] is not None
+
+
+@pytest.mark.parametrize(("engine", "other_engine"), PAIRS)
+async def test_what_is_erased_and_the_vectors_that_a_change_of_model_removes_meanwhile_are_not_left_in_the_target(
+    tmp_path: Path, clock: FixedClock, engine: str, other_engine: str
+) -> None:
+    old, new, canary = tmp_path / "old", tmp_path / "new", make_canary()
+    for folder in (old, new):
+        folder.mkdir()
+    async with ENGINES[engine](old, clock) as source, ENGINES[other_engine](new, clock) as target:
+        documents = [make_document(f"d{number:04}") for number in range(2 * moving.FEW)]
+        await put(source, make_document("a", canary), *documents)
+        for document in documents:
+            await embed(source, document, passage((0, 0, 1, 0)))
+            await embed(source, document, passage((0, 1, 0, 0)), model=EmbeddingModel("next", 4))
+        await migrating.copy(source, target, "here")
+        assert await find_traces(target, new, canary) != []
+
+        def begin(phase: moving.Phase) -> None:
+            if phase == "comparing":
+                copied.set()
+
+        async def change() -> None:
+            await copied.wait()
+            await erasing.erase(source, clock, audit.Actor("acme", "ann", "test"), erasing.Erasable("acme", "a"))
+            async with source.transaction() as transaction:
+                await transaction.remove_vectors(MODEL.name)
+
+        copied = anyio.Event()
+        with anyio.fail_after(240):
+            async with anyio.create_task_group() as group:
+                group.start_soon(change)
+                await moving.Mover(source, target, "here", "elsewhere", begin=begin).run()
+        assert await migrating.summarise(target) == await migrating.summarise(source)
+        assert await find_traces(target, new, canary) == []
 
 
 async def test_who_has_not_noticed_the_move_is_refused_once_and_then_goes_there(

@@ -75,7 +75,7 @@ class Pair:
         if differing:
             async with self._target.transaction() as transaction:
                 for (_, id), mine, theirs in differing:
-                    await _put_document(transaction, mine, theirs[0], id)
+                    await _put_document(transaction, mine, theirs, id)
         return [_name(*place) for place, _, _ in differing]
 
     async def _links(self, changes: Sequence[Change]) -> list[Change]:
@@ -129,10 +129,8 @@ def _are_equal(mine: tuple[list[Revision], DocumentVectors], theirs: tuple[list[
     return migrating.summarise_document(*mine) == migrating.summarise_document(*theirs)
 
 
-async def _put_document(
-    transaction: Transaction, piece: tuple[list[Revision], DocumentVectors], there: Sequence[Revision], id: str
-) -> None:
-    history, vectors = piece
+async def _put_document(transaction: Transaction, mine: Piece, theirs: Piece, id: str) -> None:
+    (history, vectors), (there, others) = mine, theirs
     last = there[-1].document.version if there else 0
     if not history or last > history[-1].document.version:
         raise ConflictError(FOREIGN.format(id))
@@ -141,7 +139,10 @@ async def _put_document(
         await transaction.erase_documents([first])
         last = first.version
     await transaction.put_revisions([each for each in history if each.document.version > last])
-    await transaction.put_all_vectors([(history[-1].document, vectors)])
+    # Of a model that was given up meanwhile no vector may stay: setting none removes them.
+    kept = {model for model, _ in vectors}
+    given_up: DocumentVectors = [(model, []) for model, _ in others if model not in kept]
+    await transaction.put_all_vectors([(history[-1].document, [*vectors, *given_up])])
 
 
 async def _find_link(store: Store, key: tuple[str, ...]) -> Link | None:

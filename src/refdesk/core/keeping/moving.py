@@ -9,16 +9,17 @@ read back for comparison: nobody has written in between, since writers wait. See
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
-from refdesk.core.keeping import migrating
+from refdesk.core.keeping import erasing, migrating
 from refdesk.core.keeping.equalising import FOREIGN, Pair
 from refdesk.core.keeping.following import NOTICE_SECONDS
 from refdesk.core.keeping.moves import Change, Move, find_moves, read_move
-from refdesk.errors import ConflictError
+from refdesk.errors import ConflictError, StoreError
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.moves import Moves
@@ -66,6 +67,8 @@ class Mover:
     begin: Callable[[Phase], None] = lambda _: None
     standstill_seconds: float = 0.0
     _pair: Pair = field(init=False)
+    _read: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _has_traces: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._pair = Pair(self.source, self.target)
@@ -83,6 +86,8 @@ class Mover:
         if move is not None and move.stage == "switched":
             return
         await migrating.require_fit(self.source, self.target, self.name)
+        # Where a move goes on, nobody knows what was erased since it began, so all logs are read.
+        self._read = {} if move is not None else await self._find_ends()
         await moves.begin(Move(self.url))
         begun_at = anyio.current_time()
         await migrating.copy(self.source, self.target, self.name, self.note, self.begin)
@@ -94,6 +99,10 @@ class Mover:
             unsure += differing
         self.begin("switching")
         await moves.begin(Move(self.url, phase="catching up"))
+        await self._catch_up(moves, unsure, begun_at)
+
+    async def _catch_up(self, moves: Moves, unsure: list[Change], begun_at: float) -> None:
+        """Return once the source is switched; `unsure` may still differ."""
         delay, rounds = 0.0, 0
         while True:
             changes = await moves.read_changes(PIECE)
@@ -105,9 +114,46 @@ class Mover:
                 delay, rounds = min(MOST_DELAY_SECONDS, max(2 * delay, LEAST_DELAY_SECONDS)), 0
                 await moves.begin(Move(self.url, delay=delay, phase="catching up"))
             is_noticed = anyio.current_time() - begun_at > NOTICE_SECONDS
-            if is_noticed and len(changes) + len(unsure) < FEW and await self._switch(moves, [*unsure, *changes]):
+            if (
+                is_noticed
+                and len(changes) + len(unsure) < FEW
+                and await self._try_switching(moves, [*unsure, *changes])
+            ):
                 return
             await anyio.sleep(0 if changes else WAIT_SECONDS)
+
+    async def _try_switching(self, moves: Moves, unsure: list[Change]) -> bool:
+        """Return whether the store is switched; nothing that was erased from it has left a trace in the target then."""
+        if await self._was_erased():
+            # Its traces are overwritten once the target has been made equal, which comes first, and nobody waits yet.
+            self._has_traces = True
+            return False
+        if self._has_traces:
+            await self._scrub()
+        if not await self._switch(moves, unsure):
+            return False
+        if await self._was_erased():
+            await self._scrub()
+        return True
+
+    async def _find_ends(self) -> dict[str, int]:
+        ends = [await self.source.get_last_audit(org) for org in await self.source.list_audited_orgs()]
+        return {end.org: end.number for end in ends if end is not None}
+
+    async def _was_erased(self) -> bool:
+        """Return whether anything was erased from the source since this was last asked, as its audit logs say."""
+        found = False
+        for org in await self.source.list_audited_orgs():
+            while acts := await self.source.get_audit(org, self._read.get(org, 0), PIECE):
+                found = found or any(entry.act["action"] == erasing.ACTION for entry in acts)
+                self._read[org] = acts[-1].number
+        return found
+
+    async def _scrub(self) -> None:
+        # Where it cannot be done now, it is done when the target is opened next.
+        with suppress(StoreError):
+            await self.target.scrub()
+        self._has_traces = False
 
     async def _switch(self, moves: Moves, unsure: list[Change]) -> bool:
         """Try to switch within the time that others may have to wait; return whether the store is switched."""
