@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +15,17 @@ import pytest
 from click.testing import Result
 
 from refdesk.app import Desk
+from refdesk.core.background.embedding import Indexer
 from refdesk.core.clock import SystemClock
 from refdesk.core.keeping import erasing, migrating, removing
 from refdesk.core.keeping.unfinished import find_unfinished
+from refdesk.core.search.semantics import Semantics
 from refdesk.core.writing import audit
 from refdesk.errors import ConflictError, StoreError
-from refdesk.model import Collection
+from refdesk.model import Collection, Metadata, MetadataKey
 from refdesk.protocols import Store, Transaction
 from refdesk.stores.sqlite import open_store
+from tests.core.fakes import ScriptedEmbedder
 from tests.reliability.delegates import DelegatingStore
 from tests.server.conftest import open_http
 from tests.server.test_keys import bearer, make_key
@@ -311,6 +315,45 @@ async def test_of_an_org_that_goes_to_two_stores_nothing_is_removed_before_both_
         assert await erasing.find(old, erasing.Erasable(ORG)) == {}
         assert [each for new in targets for each in await find_unfinished(new)] == []
         assert (await audit.verify(old, ORG)).broken is None
+
+
+async def test_a_server_of_the_target_may_work_on_what_arrives_by_a_model_of_its_own(tmp_path: Path) -> None:
+    clock, part = SystemClock(), migrating.Part(org=ORG, worked_on=("impact",))
+    ours, theirs = ScriptedEmbedder("ours"), ScriptedEmbedder("theirs", poison=frozenset({"venom"}))
+    pending, quota = (Metadata(MetadataKey(ORG, kind, "d1"), {"n": 1}) for kind in ("impact_pending", "quota"))
+    async with open_store(tmp_path / "old") as old, open_store(tmp_path / "new") as new:
+        serving = Indexer(new, Semantics(new, theirs), clock)
+        await put(new, make_document("x", collection=Collection(OTHERS, "notes")))
+        await serving.run_once()
+        await put(old, make_document("d3", "venom"), *[make_document(f"d{number}") for number in (1, 2, 4, 5)])
+        await Indexer(old, Semantics(old, ours), clock).run_once()
+        async with old.transaction() as transaction:
+            await transaction.put_metadata([pending, quota])
+
+        await migrating.copy(old, new, "here", part=part)
+        await serving.run_once()
+        async with new.transaction() as transaction:
+            await transaction.remove_metadata([pending.key])
+        assert [failure.id for failure in await serving.list_failures()] == ["d3"]
+        moved = await migrating.migrate(old, new, "here", part=part)
+        assert (moved.documents, moved.records) == (5, 1)
+        counts = {each.collection.org: dict(each.embedded) for each in await new.get_statistics()}
+        assert counts == {ORG: {"theirs": 4}, OTHERS: {"theirs": 1}}, "no vector that nobody would search by"
+
+        async with new.transaction() as transaction:
+            await transaction.put_metadata([replace(quota, value={"n": 2})])
+        with pytest.raises(ConflictError, match="The target holds of the org"):
+            await migrating.migrate(old, new, "here", part=part)
+
+
+async def test_vectors_of_the_model_that_the_target_searches_by_move_along(tmp_path: Path) -> None:
+    clock, part, model = SystemClock(), migrating.Part(org=ORG), ScriptedEmbedder("same")
+    async with open_store(tmp_path / "old") as old, open_store(tmp_path / "new") as new:
+        for store, org in ((old, ORG), (new, OTHERS)):
+            await put(store, make_document("a", collection=Collection(org, "notes")))
+            await Indexer(store, Semantics(store, model), clock).run_once()
+        assert (await migrating.migrate(old, new, "here", part=part)).vectors == 1
+        assert await Indexer(new, Semantics(new, model), clock).run_once() == 0
 
 
 class Failing(DelegatingStore):

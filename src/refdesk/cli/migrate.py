@@ -17,7 +17,8 @@ from refdesk.model import SHARED_ORG
 
 if TYPE_CHECKING:
     from refdesk.cli.progress import Show
-    from refdesk.core.keeping.migrating import Contents, Work
+    from refdesk.core.keeping.contents import Contents
+    from refdesk.core.keeping.migrating import Work
     from refdesk.core.keeping.removing import Removal
     from refdesk.factories.toolsets import Move
     from refdesk.protocols import Store

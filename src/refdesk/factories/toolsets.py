@@ -302,9 +302,13 @@ def plan_moves(
 
 def _narrow(part: Part, org: str) -> Part:
     """Return the part narrowed to one org."""
+    from refdesk.gaps.records import STATE
+    from refdesk.impact.records import IMPACT
     from refdesk.watching import moving
+    from refdesk.watching.watches import WATCH
 
-    return replace(part, org=org, settle=moving.settle, finish=moving.note_arrival)
+    worked_on = (IMPACT, STATE, WATCH)
+    return replace(part, org=org, settle=moving.settle, finish=moving.note_arrival, worked_on=worked_on)
 
 
 def _make_part(settings: Settings, descriptors: Sequence[ToolsetDescriptor], *, is_rest: bool) -> Part:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from refdesk.core.keeping import migrating
+from refdesk.core.keeping.contents import summarise_document, write_link, write_metadata
 from refdesk.core.keeping.moves import Change
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, MetadataKey, Reference
@@ -55,7 +56,7 @@ class Pair:
             yield 0, [_name(*place) for place, (history, _) in zip(places, found, strict=True) if not history]
         for mine, theirs in ((self._source, self._target), (self._target, self._source)):
             async for links in migrating.read_all(mine.list_links, None):
-                keys = [(link, migrating.write_link(link)[:-1]) for link in links]
+                keys = [(link, write_link(link)[:-1]) for link in links]
                 yield 0, [Change("link", key) for link, key in keys if await _find_link(theirs, key) != link]
             async for records in migrating.read_all_records(mine, None):
                 differing = await self._compare_records([record.key for record in records])
@@ -126,7 +127,7 @@ def _name(collection: Collection, id: str) -> Change:
 def _are_equal(mine: tuple[list[Revision], DocumentVectors], theirs: tuple[list[Revision], DocumentVectors]) -> bool:
     if not mine[0] or not theirs[0]:
         return not mine[0] and not theirs[0]
-    return migrating.summarise_document(*mine) == migrating.summarise_document(*theirs)
+    return summarise_document(*mine) == summarise_document(*theirs)
 
 
 async def _put_document(transaction: Transaction, mine: Piece, theirs: Piece, id: str) -> None:
@@ -153,4 +154,4 @@ async def _find_link(store: Store, key: tuple[str, ...]) -> Link | None:
 
 
 def _write(record: Metadata | None) -> object:
-    return None if record is None else migrating.write_metadata(record)
+    return None if record is None else write_metadata(record)

@@ -8,28 +8,26 @@ completely and compared.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-import numpy as np
-
 from refdesk.core import keys
 from refdesk.core.background import leases
+from refdesk.core.background.failures import FAILURE_KIND
 from refdesk.core.keeping import moves
+from refdesk.core.keeping.contents import Contents, make_digest, summarise_document, tell, write_link, write_metadata
+from refdesk.core.search.semantics import read_active
 from refdesk.core.writing import quotas, sizes
-from refdesk.core.writing.tombstones import is_erased
 from refdesk.errors import ConflictError, NotFoundError
 from refdesk.model import SHARED_ORG, AuditEntry, Collection, Link, Metadata, MetadataKey, Reference, Revision, State
 
 if TYPE_CHECKING:
-    from refdesk.model import EmbeddedPassage, EmbeddingModel, JsonValue
+    from refdesk.model import JsonValue
     from refdesk.protocols import DocumentVectors, Store, Transaction
 
     Entry = TypeVar("Entry")
@@ -47,28 +45,9 @@ Work: TypeAlias = Literal["moving", "building", "comparing"]
 """The steps that take long: writing the documents, building what the target derives from them, reading both stores."""
 
 STAGES = ("documents", "links", "records", "acts", "done", "removing")
-_DIGESTS = 2**128
 
 Settle: TypeAlias = "Callable[[Metadata, int], Metadata]"
 """Returns a record of an org as it is to be in the target, given the number of the last act of the shared org there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """How much there is of each kind, and a digest of all of it that does not depend on the order."""
-
-    documents: int = 0
-    versions: int = 0
-    vectors: int = 0
-    links: int = 0
-    records: int = 0
-    acts: int = 0
-    digest: int = 0
-
-    def add(self, other: Contents) -> Contents:
-        """Return both together."""
-        sums = {name: value + getattr(other, name) for name, value in asdict(self).items()}
-        return Contents(**{**sums, "digest": sums["digest"] % _DIGESTS})
 
 
 Finish: TypeAlias = "Callable[[Transaction], Awaitable[None]]"
@@ -95,6 +74,8 @@ class Part:
         org: The only org that is meant; `None` for all orgs, including the shared one.
         settle: See `Settle`; used only for a single org.
         finish: See `Finish`.
+        worked_on: Prefixes of the kinds of an org's records that a server of the target may work on as soon as they
+            are there: they are not compared.
     """
 
     toolsets: frozenset[str] = frozenset()
@@ -104,6 +85,7 @@ class Part:
     org: str | None = None
     settle: Settle = _stay
     finish: Finish = _say_nothing
+    worked_on: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -143,6 +125,14 @@ class Part:
         is_quota = key.kind == quotas.KIND and key.name.partition(":")[0] in self.quotas
         is_theirs = is_quota or key.kind.startswith(self.prefixes) or key.name.partition("/")[0] in self.toolsets
         return is_theirs is not self.is_rest
+
+    def takes_record(self, record: Metadata) -> bool:
+        """Return whether a record is to be in the target as well: a server there finds out itself what fails there."""
+        return self.has_record(record) and (self.org is None or record.key.kind != FAILURE_KIND)
+
+    def compares_record(self, record: Metadata) -> bool:
+        """Return whether a record must in the end be the same in the target."""
+        return self.takes_record(record) and not (self.worked_on and record.key.kind.startswith(self.worked_on))
 
 
 EVERYTHING = Part()
@@ -193,9 +183,12 @@ async def migrate(
     begin("comparing")
     if stage == "removing":
         return await summarise(target, note, part)
-    held, moved = await summarise(source, note, part), await summarise(target, note, part)
+    # A server of the target may embed what arrives, and removes vectors that it does not search by.
+    others = (None, None) if part.org is None else (target, source)
+    held = await summarise(source, note, part, others[0])
+    moved = await summarise(target, note, part, others[1])
     if held != moved:
-        raise ConflictError(_DIFFERS[part.org is not None].format(_tell(moved), _tell(held)))
+        raise ConflictError(_DIFFERS[part.org is not None].format(tell(moved), tell(held)))
     return moved
 
 
@@ -238,22 +231,35 @@ _DIFFERS = {
 }
 
 
-async def summarise(store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING) -> Contents:
-    """Return what a store holds of a part, without what is not migrated; `note` gets how many documents were read."""
+async def summarise(
+    store: Store, note: Callable[[int], None] = lambda _: None, part: Part = EVERYTHING, other: Store | None = None
+) -> Contents:
+    """Return what a store holds of a part, without what is not migrated.
+
+    Args:
+        store: The store.
+        note: Called with how many more documents were read.
+        part: What is meant.
+        other: Vectors count only where this store has some of the same model for the document, too.
+    """
     total = Contents()
     async for places in read_all(store.list_documents, None):
-        for history, vectors in await read_documents(store, [each for each in places if part.has_document(each[0])]):
-            total = total.add(summarise_document(history, vectors))
+        meant = [each for each in places if part.has_document(each[0])]
+        pieces = await read_documents(store, meant)
+        theirs = await read_documents(other, meant) if other is not None else pieces
+        for (history, vectors), (_, others) in zip(pieces, theirs, strict=True):
+            shared = {model for model, _ in others}
+            total = total.add(summarise_document(history, [each for each in vectors if each[0] in shared]))
         note(len(places))
     async for every in read_all(store.list_links, None):
         links = [link for link in every if part.has_link(link)]
-        total = total.add(Contents(links=len(links), digest=sum(_hash(write_link(link)) for link in links)))
+        total = total.add(Contents(links=len(links), digest=sum(make_digest(write_link(link)) for link in links)))
     async for records in read_all_records(store, None):
-        kept = [part.settle(record, 0) for record in records if part.has_record(record)]
-        total = total.add(Contents(records=len(kept), digest=sum(_hash(write_metadata(record)) for record in kept)))
+        kept = [write_metadata(part.settle(record, 0)) for record in records if part.compares_record(record)]
+        total = total.add(Contents(records=len(kept), digest=sum(map(make_digest, kept))))
     async for acts in _read_acts(store, part):
         total = total.add(
-            Contents(acts=len(acts), digest=sum(_hash([act.org, act.number, act.digest]) for act in acts))
+            Contents(acts=len(acts), digest=sum(make_digest([act.org, act.number, act.digest]) for act in acts))
         )
     return total
 
@@ -353,6 +359,8 @@ async def _move_documents(
     source: Store, target: Store, position: Position, part: Part, note: Callable[[int], None]
 ) -> None:
     after = None if position.after is None else (Collection(position.after[0], position.after[1]), position.after[2])
+    # Whoever serves the others searches by one model: vectors of another would be of no use to anybody there.
+    searched = await read_active(target) if part.org is not None else None
     async for places in read_all(source.list_documents, after):
         pieces = await read_documents(source, [place for place in places if part.has_document(place[0])])
         async with target.transaction() as transaction:
@@ -362,7 +370,11 @@ async def _move_documents(
             erased = [history for history, _ in pieces if history[0].document.version > 1]
             await transaction.erase_documents([history[0].document for history in erased])
             await transaction.put_revisions([revision for history in erased for revision in history[1:]])
-            await transaction.put_all_vectors([(history[-1].document, vectors) for history, vectors in pieces])
+            chosen = [
+                (history[-1].document, [each for each in vectors if searched in (None, each[0])])
+                for history, vectors in pieces
+            ]
+            await transaction.put_all_vectors(chosen)
             last, id = places[-1]
             position = position.move_to("documents", (last.org, last.toolset, id))
             await transaction.put_metadata([position.to_record()])
@@ -400,7 +412,9 @@ async def _move_records(source: Store, target: Store, position: Position, part: 
     end = shared.number if shared is not None else 0
     async for records in read_all_records(source, after):
         async with target.transaction() as transaction:
-            await transaction.put_metadata([part.settle(record, end) for record in records if part.has_record(record)])
+            await transaction.put_metadata(
+                [part.settle(record, end) for record in records if part.takes_record(record)]
+            )
             last = records[-1].key
             await transaction.put_metadata([position.move_to("records", (last.org, last.kind, last.name)).to_record()])
     if part.org is not None:
@@ -450,48 +464,7 @@ async def _read_acts(store: Store, part: Part) -> AsyncIterator[list[AuditEntry]
             after = acts[-1].number
 
 
-def summarise_document(history: Sequence[Revision], vectors: DocumentVectors) -> Contents:
-    """Return what a document adds to the contents of a store."""
-    document = history[-1].document
-    place = [document.collection.org, document.collection.toolset]
-    digest = sum(_hash([*place, each.document.digest, each.document.version, _stamp(each)]) for each in history)
-    digest += sum(_hash([*place, document.id, *_write_vectors(*each)]) for each in vectors)
-    return Contents(1, len(history), sum(len(passages) for _, passages in vectors), digest=digest)
-
-
-def _stamp(revision: Revision) -> str:
-    # A tombstone gets a new instant in the target; when it was erased is in its data.
-    return "" if is_erased(revision.document) else revision.recorded_at.isoformat()
-
-
-def _write_vectors(model: EmbeddingModel, passages: Sequence[EmbeddedPassage]) -> list[object]:
-    pieces = [[each.start, each.end, each.vector.astype(np.float16).tobytes().hex()] for each in passages]
-    return [model.name, model.dimensions, sorted(pieces, key=str)]
-
-
-def write_link(link: Link) -> tuple[str, ...]:
-    """Return the key of a link, followed by when it was made."""
-    ends = (link.source.toolset, link.source.id, link.kind, link.target.toolset, link.target.id)
-    return (link.org, *ends, link.created_at.isoformat())
-
-
 def _read_link(parts: Sequence[str]) -> Link:
     org, source_toolset, source, kind, target_toolset, target, created_at = parts
     ends = Reference(source_toolset, source), Reference(target_toolset, target)
     return Link(org, ends[0], kind, ends[1], datetime.fromisoformat(created_at))
-
-
-def write_metadata(record: Metadata) -> list[object]:
-    """Return a record in a form that can be compared."""
-    key = record.key
-    return [key.org, key.kind, key.name, record.value, None if record.due_at is None else record.due_at.isoformat()]
-
-
-def _hash(value: object) -> int:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest())
-
-
-def _tell(contents: Contents) -> str:
-    numbers = {name: value for name, value in asdict(contents).items() if name != "digest"}
-    return ", ".join(f"{value} {name}" for name, value in numbers.items()) + f" ({contents.digest:032x})"
