@@ -127,7 +127,9 @@ def use(name: str, wait: bool, as_json: bool) -> None:
 
 @models.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Remove it although its vectors are searched; then words alone are.")
+@click.option(
+    "--force", is_flag=True, help="Remove it although its vectors are searched; then there is only keyword search."
+)
 @invocation.json_option
 def remove(name: str, force: bool, as_json: bool) -> None:
     """Remove an installed model. Vectors that it made stay until another model has made them anew.
@@ -175,7 +177,7 @@ def _require_not_searched(settings: Settings, manifest: Manifest) -> None:
         raise errors.ConflictError(
             f"{manifest.name} is still searched, by its vectors of {say_count(documents, 'document')}, until another "
             "model has embedded them all anew. A server does that, or refdesk worker --until-idle. --force removes it "
-            "at once; then search goes by words alone until that is done."
+            "at once; then there is only keyword search until that is done."
         )
 
 
