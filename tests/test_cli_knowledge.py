@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from refdesk.cli import cli
+from tests.acceptance.processes import WAIT_SECONDS, make_environment
 from tests.test_cli import refdesk
 
 KNOWLEDGE = ["--toolset", "knowledge"]
@@ -225,6 +231,57 @@ def test_an_export_to_standard_output_is_that_of_the_file(tmp_path: Path) -> Non
     refdesk(tmp_path, ["export", "knowledge", "--output", str(tmp_path / "file")])
     done = refdesk(tmp_path, ["export", "knowledge"])
     assert done.stdout_bytes == (tmp_path / "file").read_bytes()
+
+
+def test_an_export_to_a_pipe_or_by_a_link_leaves_both_as_they_are(tmp_path: Path) -> None:
+    store(tmp_path, "Ä", body="a\r\nb")
+    expected = refdesk(tmp_path, ["export", "knowledge"]).stdout_bytes
+    pipe, link, file = (tmp_path / name for name in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    file.write_text("old")
+    with ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(pipe.read_bytes)
+        assert refdesk(tmp_path, ["export", "knowledge", "--output", str(pipe)]).exit_code == 0
+        assert reading.result() == expected
+    assert pipe.is_fifo()
+    assert refdesk(tmp_path, ["export", "knowledge", "--output", str(link)]).exit_code == 0
+    assert (link.readlink(), file.read_bytes()) == (file, expected)
+
+
+def test_whoever_has_read_enough_of_an_export_is_told_nothing(tmp_path: Path) -> None:
+    store(tmp_path, "Long", body="word " * 6_000)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "refdesk", "export", "knowledge"],
+            env=make_environment(tmp_path, REFDESK_EMBEDDER="hashing"),
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            timeout=WAIT_SECONDS,
+            check=False,
+        )
+    finally:
+        os.close(theirs)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_of_a_key_for_which_there_is_no_room_no_part_is_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    make = ["keys", "make", "--agent", "bot", "--scope", "knowledge:read", "--append", str(file)]
+    assert refdesk(tmp_path, make).exit_code == 0
+    before = file.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "refdesk", *make],
+        env=make_environment(tmp_path, PYTHONDONTWRITEBYTECODE="1"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, len(before) + 20)),
+        capture_output=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+    )
+    assert (done.returncode, b"cannot be written" in done.stderr) == (1, True), done.stderr
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

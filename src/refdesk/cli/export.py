@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -79,9 +80,16 @@ def export(
 
 @contextmanager
 def _open_target(output: Path | None) -> Generator[Path | TextIO]:
-    """Yield the target to write to; without a path, standard output in UTF-8 with line breaks left as they are."""
+    """Yield the target to write to; without a path, standard output in UTF-8 with line breaks left as they are.
+
+    What is no file, such as `/dev/stdout`, is written to and stays what it is; a symbolic link leads to its file still.
+    """
+    if output is not None and _is_stream(output):
+        with output.open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+        return
     if output is not None:
-        yield output
+        yield output.resolve() if output.is_symlink() else output
         return
     stream = TextIOWrapper(sys.stdout.buffer, "utf-8", newline="")
     try:
@@ -89,6 +97,15 @@ def _open_target(output: Path | None) -> Generator[Path | TextIO]:
     finally:
         stream.flush()
         stream.detach()
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether there is something that is neither a file nor a folder: a device or a pipe."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 async def _export(

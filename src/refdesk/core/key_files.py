@@ -126,12 +126,19 @@ def append_line(path: Path, line: str) -> None:
         ConfigurationError: It cannot be written.
     """
     try:
-        with path.open("ab+") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        with path.open("ab+", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
             begins = file.read() in (b"", b"\n")
-            file.write(f"{'' if begins else chr(10)}{line}\n".encode())
+            text = f"{'' if begins else chr(10)}{line}\n".encode()
+            is_whole = file.write(text) == len(text)
+            if not is_whole:
+                # No server starts with a part of a line in the file.
+                file.truncate(end)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+    if not is_whole:
+        raise ConfigurationError(f"{path} cannot be written: there is no room for the line. Nothing was added.")
 
 
 def _read_line(parsed: object, scopes: Mapping[str, str]) -> tuple[str, ApiKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,7 +28,8 @@ def write_atomically(path: Path, pieces: Iterable[str]) -> None:
         ConfigurationError: The folder cannot be written to.
     """
     try:
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        # Not named after the process: in a container each has the same number, and a killed one may have left its file.
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
             with temporary.open("x", encoding="utf-8", newline="") as file:
                 file.writelines(pieces)

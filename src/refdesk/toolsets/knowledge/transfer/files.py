@@ -201,11 +201,13 @@ def _read(source: Path, intake: Intake) -> None:
 
 @contextmanager
 def _explained(verb: str) -> Generator[None]:
-    """Translate errors of the operating system into refdesk's, which name no path."""
+    """Translate errors of the operating system into refdesk's, which name no path; not that of a closed pipe."""
     try:
         yield
     except UnicodeEncodeError:
         raise OperatorError("The output does not take UTF-8: export to a file, or set the stream to UTF-8.") from None
+    except BrokenPipeError:
+        raise  # whoever reads the output has seen enough
     except OSError as error:
         raise OperatorError(
             f"It cannot be {verb} ({error.strerror or 'the system refused'}): choose another place."
