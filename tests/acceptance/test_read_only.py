@@ -82,7 +82,7 @@ def test_reads_are_served_and_writes_refused_in_words(home: Path) -> None:
     store(home, "And on again")
 
 
-def test_the_command_line_reads_too_and_acknowledges_nothing(home: Path) -> None:
+def test_the_command_line_reads_too_and_acknowledges_nothing(home: Path, tmp_path: Path) -> None:
     with read_only(home):
         found = run(["search", "--toolset", "knowledge", "worth knowing"], home, **HASHING)
         assert (found.returncode, "Refund limit" in found.stdout) == (0, True), found.stderr
@@ -90,6 +90,8 @@ def test_the_command_line_reads_too_and_acknowledges_nothing(home: Path) -> None
             ["knowledge", "store", "--title", "More", "--body", "x"],
             ["keys", "create", "--agent", "x", "--scope", "knowledge:read"],
             ["erase", "--org", "local", "--yes"],
+            # Only a copy of it could say that it was moved.
+            ["migrate", "--serving", "--from", f"sqlite:///{home / NAME}", "--to", f"sqlite:///{tmp_path / 'new'}"],
         ):
             refused = run(command, home, **HASHING)
             assert (refused.returncode != 0, "can only be read" in refused.stderr) == (True, True), refused.stderr

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from refdesk.stores.sqlite.driver import Connection, open_reading, open_snapshot
 from refdesk.stores.sqlite.failures import translated
 
 if TYPE_CHECKING:
+    from refdesk.core.keeping.moves import Change, Move
     from refdesk.protocols import Store, Transaction
 
 OBSTACLE = (
@@ -127,6 +128,11 @@ class ReadOnlyStore:
         async with self.store.transaction() as transaction:
             yield cast("Transaction", _ReadOnlyTransaction(transaction, self.obstacle))
 
+    @property
+    def moves(self) -> ReadOnlyMoves:
+        """What it does to be moved: a store that was moved before still leads to where it is."""
+        return ReadOnlyMoves(self.obstacle)
+
     def loading(self) -> NoReturn:
         """Refuse."""
         raise StoreError(self.obstacle)
@@ -138,6 +144,33 @@ class ReadOnlyStore:
     async def check(self) -> None:
         """Return if the store can be read."""
         await self.store.get_change_mark()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyMoves:
+    """Refuses to begin, end or give up a move: only the copy would know of it. See `Moves`."""
+
+    obstacle: str
+
+    async def begin(self, move: Move) -> NoReturn:
+        """Refuse."""
+        raise StoreError(self.obstacle)
+
+    async def read_changes(self, limit: int) -> list[Change]:
+        """Return none, for nobody changes anything."""
+        del limit
+        return []
+
+    async def forget(self, changes: Sequence[Change]) -> None:
+        """Do nothing, for there is none."""
+
+    async def cancel(self) -> NoReturn:
+        """Refuse."""
+        raise StoreError(self.obstacle)
+
+    def stand_still(self) -> NoReturn:
+        """Refuse."""
+        raise StoreError(self.obstacle)
 
 
 @dataclass(frozen=True, slots=True)
