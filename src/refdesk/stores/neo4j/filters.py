@@ -15,10 +15,17 @@ _EVERYTHING = And(())
 
 @dataclass(slots=True)
 class Condition:
-    """A condition on the node `d`: an expression in Cypher, and the parameters that it names."""
+    """A condition on the node `d`.
+
+    Attributes:
+        parameters: The parameters that the expression names.
+        expression: The condition in Cypher.
+        names_ids: Whether only documents with ids that it lists can meet it.
+    """
 
     parameters: dict[str, object] = field(default_factory=dict[str, object])
     expression: str = "true"
+    names_ids: bool = False
 
     def add(self, value: object) -> str:
         """Add a parameter with this value, and return how an expression refers to it."""
@@ -32,9 +39,13 @@ def compile_filter(where: Filter | None) -> Condition:
 
     Text with half of a surrogate pair is never stored and cannot be sent, so it is taken to match nothing.
     """
-    condition = Condition()
+    condition = Condition(names_ids=_names_ids(where))
     condition.expression = _compile(where or _EVERYTHING, condition)
     return condition
+
+
+def _names_ids(where: Filter | None) -> bool:
+    return isinstance(where, HasId) or (isinstance(where, And) and any(map(_names_ids, where.conditions)))
 
 
 def _compile(where: Filter, condition: Condition) -> str:

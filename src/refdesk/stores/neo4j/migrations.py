@@ -52,6 +52,7 @@ _STEPS: tuple[tuple[str, ...], ...] = (
     ("CREATE CONSTRAINT refdesk_audit IF NOT EXISTS FOR (a:AuditEntry) REQUIRE (a.space, a.org, a.number) IS UNIQUE",),
     ("CREATE INDEX refdesk_written IF NOT EXISTS FOR (d:Document) ON (d.space, d.org, d.toolset, d.written)",),
     ("CREATE TEXT INDEX refdesk_title IF NOT EXISTS FOR (d:Document) ON (d.title_key)",),
+    ("CREATE INDEX refdesk_kind IF NOT EXISTS FOR (r:Record) ON (r.space, r.kind, r.org, r.name)",),
 )
 SCHEMA_VERSION = len(_STEPS)
 

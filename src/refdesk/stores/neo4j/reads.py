@@ -40,14 +40,11 @@ def _name_values(variable: str) -> str:
 
 
 _DOCUMENT = "(d:Document {space: $space, org: $org, toolset: $toolset})"
-_GET_DOCUMENTS = (
-    "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) WHERE d:Document "
-    f"RETURN d.id, d.digest, {_VALUES}"
-)
-_ONE = "(d:Thing {space: $space, org: $org, toolset: $toolset, id: $id})"
+_EACH = "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id})"
+_GET_DOCUMENTS = f"{_EACH} WHERE d:Document RETURN d.id, d.digest, {_VALUES}"
 _GET_REVISIONS = (
-    f"MATCH {_ONE}-[:HAD_VERSION]->(v:Revision) RETURN {_name_values('v')} "
-    f"UNION ALL MATCH {_ONE} WHERE d:Document RETURN {_name_values('d')}"
+    f"{_EACH}-[:HAD_VERSION]->(v:Revision) RETURN id, {_name_values('v')} "
+    f"UNION ALL {_EACH} WHERE d:Document RETURN id, {_name_values('d')}"
 )
 _GET_DIGESTS = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} RETURN d.id, d.digest"
 _LACKS_PASSAGES = "NOT EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN d.id ORDER BY d.id LIMIT $limit"
@@ -56,10 +53,7 @@ _GET_UNEMBEDDED_SINCE = (
     f"MATCH {_DOCUMENT} USING INDEX d:Document(space, org, toolset, written) "
     f"WHERE d.written > $since AND d.state IN {LIVING} AND {_LACKS_PASSAGES}"
 )
-_GET_EMBEDDED = (
-    "UNWIND $ids AS id MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: id}) "
-    "WHERE EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN DISTINCT d.id"
-)
+_GET_EMBEDDED = f"{_EACH} WHERE EXISTS {{ (d)-[:HAS_PASSAGE]->(:Passage {{model: $model}}) }} RETURN DISTINCT d.id"
 _GET_LINKS = (
     "MATCH (n:Thing {space: $space, org: $org, toolset: $toolset, id: $id})-[r]-(:Thing) "
     "WITH DISTINCT r, startNode(r) AS s, endNode(r) AS t WHERE r.kind IS NOT NULL AND r.org = $org "
@@ -74,22 +68,37 @@ _GET_RECORDS = (
     "UNWIND $keys AS key MATCH (r:Record {space: $space, org: key.org, kind: key.kind, name: key.name}) "
     "RETURN DISTINCT r.org, r.kind, r.name, r.due_at, r.value"
 )
+# An index leaves out nodes that lack one of its properties, so records that are never due come from another one.
+_LIST_DUE = (
+    "MATCH (r:Record) USING INDEX r:Record(space, kind, due_at) "
+    "WHERE r.space = $space AND r.kind = $kind AND r.due_at {until} AND r.org {wanted} "
+    "WITH r ORDER BY r.space, r.kind, r.due_at, r.org, r.name LIMIT $limit RETURN r"
+)
+_LIST_NEVER_DUE = (
+    "MATCH (r:Record) USING INDEX r:Record(space, kind, org, name) "
+    "WHERE r.space = $space AND r.kind = $kind AND r.org {wanted} AND r.name >= '' AND r.due_at IS NULL "
+    "WITH r ORDER BY r.space, r.kind, r.org, r.name LIMIT $limit RETURN r"
+)
 _LIST_RECORDS = (
-    "MATCH (r:Record {{space: $space, kind: $kind}}) WHERE {condition} "
-    "RETURN r.org, r.kind, r.name, r.due_at, r.value "
+    "CALL () {{ {listed} }} RETURN r.org, r.kind, r.name, r.due_at, r.value "
     "ORDER BY r.due_at IS NULL, r.due_at, r.org, r.name LIMIT $limit"
 )
+# Only an order by all properties of the index is read off it.
 _GET_AUDIT = (
     "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > $after "
-    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number LIMIT $limit"
+    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.space, a.org, a.number LIMIT $limit"
 )
 _GET_LAST_AUDIT = (
     "MATCH (a:AuditEntry {space: $space, org: $org}) WHERE a.number > 0 "
-    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.number DESC LIMIT 1"
+    "RETURN a.org, a.number, a.at, a.act, a.previous, a.digest ORDER BY a.space DESC, a.org DESC, a.number DESC LIMIT 1"
 )
 # Older versions did not note `changed`; without it the mark is 0, since which every document counts as written.
 _LIST_COLLECTIONS = "MATCH (c:Collection {space: $space}) RETURN c.org, c.toolset, coalesce(c.changed, 0)"
-_COUNT_STATES = "MATCH (d:Document {space: $space}) RETURN d.org, d.toolset, d.state, count(*)"
+_COUNT_STATES = (
+    "MATCH (d:Document) USING INDEX d:Document(space, org, toolset, state) "
+    "WHERE d.space = $space AND d.org >= '' AND d.toolset >= '' AND d.state >= '' "
+    "RETURN d.org, d.toolset, d.state, count(*)"
+)
 _COUNT_EMBEDDED = (
     "MATCH (p:Passage {space: $space})<-[:HAS_PASSAGE]-(d:Document) "
     f"WHERE d.state IN {LIVING} RETURN p.org, p.toolset, p.model, count(DISTINCT d)"
@@ -119,9 +128,16 @@ class Neo4jReader:
 
     async def get_revisions(self, collection: Collection, id: str) -> list[Revision]:
         """See `Reader.get_revisions`."""
-        rows = await self._run(_GET_REVISIONS, collection, id=id)
-        rows = restore_bodies(sorted(rows, key=itemgetter(1)))
-        return [decode_revision(collection, id, row) for row in rows]
+        [history] = await self.get_histories(collection, [id])
+        return history
+
+    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
+        """See `Archive.get_histories`."""
+        found: defaultdict[str, Rows] = defaultdict(list)
+        for id, *values in await self._run(_GET_REVISIONS, collection, ids=list(dict.fromkeys(ids))):
+            found[id].append(values)
+        histories = [(id, restore_bodies(sorted(found[id], key=itemgetter(1)))) for id in ids]
+        return [[decode_revision(collection, id, row) for row in rows] for id, rows in histories]
 
     async def get_digests(self, collection: Collection) -> dict[str, str]:
         """See `Reader.get_digests`."""
@@ -158,12 +174,14 @@ class Neo4jReader:
         self, kind: str, *, org: str | None = None, due_until: datetime | None = None, limit: int = 1000
     ) -> list[Metadata]:
         """See `Reader.list_metadata`."""
-        conditions, parameters = ["true"], dict[str, object]()
+        parameters: dict[str, object] = {}
+        until, wanted, branches = ">= ''", ">= ''", [_LIST_DUE, _LIST_NEVER_DUE]
         if org is not None:
-            conditions, parameters = [*conditions, "r.org = $org"], {"org": org}
+            wanted, parameters["org"] = "= $org", org
         if due_until is not None:
-            conditions, parameters["due"] = [*conditions, "r.due_at <= $due"], encode_instant(due_until)
-        statement = _LIST_RECORDS.format(condition=" AND ".join(conditions))
+            until, branches, parameters["due"] = "<= $due", [_LIST_DUE], encode_instant(due_until)
+        listed = " UNION ALL ".join(branches).format(until=until, wanted=wanted)
+        statement = _LIST_RECORDS.format(listed=listed)
         rows = await self._runner.run(statement, space=self._namespace, kind=kind, limit=limit, **parameters)
         return [decode_metadata(row) for row in rows]
 

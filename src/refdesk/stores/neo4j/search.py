@@ -51,8 +51,13 @@ ATTEMPTS = 3
 THREAD_ABOVE = 200
 """Above this many documents, scores are computed in a thread."""
 
-_PASSES = "PASSES"
-"""Placeholder for the filter's expression in a statement."""
+_PASSES, _DOCUMENTS = "PASSES", "DOCUMENTS"
+"""Placeholders in a statement: for the filter's expression, and for how documents are found that pass it."""
+
+_PLACE = "{space: $space, org: $org, toolset: $toolset}"
+_BY_STATE = f"(d:Document {_PLACE})"
+_BY_ID = f"(d:Thing:Document {_PLACE}) USING INDEX d:Thing(space, org, toolset, id)"
+"""The server would rather look at every document of the collection, however few ids the filter lists."""
 
 _FIND_HOLDERS = (
     "MATCH (c:Collection {space: $space, org: $org, toolset: $toolset}) "
@@ -60,7 +65,7 @@ _FIND_HOLDERS = (
     f"WITH DISTINCT c, d WHERE d.space = $space AND d.org = $org AND d.toolset = $toolset AND d.state IN {LIVING} "
     f"RETURN c.living, c.length, collect([d.id, d.written, d.embedded, {_PASSES}])"
 )
-_MATCH = f"MATCH (d:Document {{space: $space, org: $org, toolset: $toolset}}) WHERE d.state IN {LIVING} AND {_PASSES} "
+_MATCH = f"MATCH {_DOCUMENTS} WHERE d.state IN {LIVING} AND {_PASSES} "
 _BROWSE = f"{_MATCH} RETURN d.id, d.written, d.embedded"
 _FIND_TITLED = (
     "MATCH (d:Document) USING TEXT INDEX d:Document(title_key) WHERE d.title_key CONTAINS $title "
@@ -244,5 +249,6 @@ class Searcher:
         self, statement: str, collection: Collection, condition: Condition, **parameters: object
     ) -> list[list[Any]]:
         place = {"space": self._namespace, "org": collection.org, "toolset": collection.toolset}
-        text = statement.replace(_PASSES, condition.expression)
+        documents = _BY_ID if condition.names_ids else _BY_STATE
+        text = statement.replace(_DOCUMENTS, documents).replace(_PASSES, condition.expression)
         return await self._runner.run(text, **place, **condition.parameters, **parameters)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -23,7 +23,7 @@ from refdesk.stores.neo4j.reads import Neo4jReader
 from refdesk.stores.neo4j.rows import ANALYSIS_VERSION, encode_document, encode_instant, encode_passages
 from refdesk.stores.neo4j.search import Searcher
 from refdesk.stores.neo4j.silence import SilentError
-from refdesk.stores.neo4j.writes import Place
+from refdesk.stores.neo4j.writes import Place, VectorRow
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
         StoreNode,
     )
     from refdesk.protocols import Clock, DocumentVectors, Store
+
+    _Embedded: TypeAlias = tuple[Collection, str, str, Sequence[EmbeddedPassage]]
+    """A document with the digest of its embedded text and the passages."""
 
 _LOCK = "MATCH (r:Refdesk {name: $name}) SET r.lock = 0 RETURN r.analysis"
 _PROBE = "MATCH (r:Refdesk {name: $name}) SET r.checked_at = $now"
@@ -133,15 +136,25 @@ class Neo4jTransaction(Neo4jReader):
         passages: Sequence[EmbeddedPassage],
     ) -> bool:
         """See `Transaction.put_vectors`. A withdrawn document counts as gone; vectors are kept in half precision."""
-        rows = encode_passages(model, passages)
-        await self._indexes.ensure(model.dimensions)
-        return await writes.put_vectors(self._session, self._place, (collection, id), model, text_digest, rows)
+        return bool(await self._put_vectors(model, [(collection, id, text_digest, passages)]))
 
     async def put_all_vectors(self, documents: Sequence[tuple[Document, DocumentVectors]]) -> None:
         """See `Transaction.put_all_vectors`."""
+        by_model: dict[EmbeddingModel, list[_Embedded]] = {}
         for document, vectors in documents:
             for model, passages in vectors:
-                await self.put_vectors(document.collection, document.id, model, document.text_digest, passages)
+                embedded = (document.collection, document.id, document.text_digest, passages)
+                by_model.setdefault(model, []).append(embedded)
+        for model, together in by_model.items():
+            await self._put_vectors(model, together)
+
+    async def _put_vectors(self, model: EmbeddingModel, embedded: Sequence[_Embedded]) -> set[tuple[Collection, str]]:
+        rows = [
+            VectorRow(collection, id, text_digest, encode_passages(model, passages))
+            for collection, id, text_digest, passages in embedded
+        ]
+        await self._indexes.ensure(model.dimensions)
+        return await writes.put_vectors(self._session, self._place, model, rows)
 
     async def remove_vectors(self, model: str) -> int:
         """See `Transaction.remove_vectors`."""
@@ -262,13 +275,9 @@ class Neo4jStore(Neo4jReader):
         """See `Archive.list_documents`."""
         return await archive.list_documents(self._database, self._place.space, after, limit)
 
-    async def get_histories(self, collection: Collection, ids: Sequence[str]) -> list[list[Revision]]:
-        """See `Archive.get_histories`."""
-        return [await self.get_revisions(collection, id) for id in ids]
-
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> list[DocumentVectors]:
         """See `Archive.get_vectors`."""
-        return [await archive.get_vectors(self._database, self._place.space, collection, id) for id in ids]
+        return await archive.get_vectors(self._database, self._place.space, collection, ids)
 
     async def list_links(self, after: Link | None, limit: int) -> list[Link]:
         """See `Archive.list_links`."""

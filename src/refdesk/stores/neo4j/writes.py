@@ -43,21 +43,21 @@ _COUNT = (
 )
 _FORGET_VECTORS = f"{_KEYED} MATCH (d)-[:HAS_PASSAGE]->(p:Passage) DETACH DELETE p"
 _FORGET_REVISIONS = f"{_KEYED} MATCH (d)-[:HAD_VERSION]->(v:Revision) DETACH DELETE v"
-_GET_TEXT_STATE = (
-    "MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: $id}) WHERE d:Document "
-    "RETURN d.text_digest = $text_digest AND d.state <> 'withdrawn'"
-)
-_REMOVE_PASSAGES = (
-    "MATCH (d:Thing {space: $space, org: $org, toolset: $toolset, id: $id})-[:HAS_PASSAGE]->(p:Passage) "
-    "WHERE p.model = $model DETACH DELETE p"
-)
-_PUT_PASSAGES = (
-    "MATCH (d:Thing {{space: $space, org: $org, toolset: $toolset, id: $id}}) SET d.embedded = $seq + 1 "
-    "WITH d UNWIND $rows AS row "
-    "CREATE (d)-[:HAS_PASSAGE]->(p:Passage:Passage{width} {{space: $space, org: $org, toolset: $toolset, "
+_PUT_VECTORS = (
+    "UNWIND $documents AS document "
+    "MATCH (d:Thing {{space: $space, org: document.org, toolset: document.toolset, id: document.id}}) "
+    "WHERE d:Document AND d.text_digest = document.text_digest AND d.state <> 'withdrawn' "
+    "WITH collect([d, document]) AS kept WHERE size(kept) > 0 "
+    "MATCH (r:Refdesk {{name: $name}}) SET r.seq = r.seq + 1 "
+    "WITH r.seq AS seq, kept UNWIND kept AS pair WITH seq, pair[0] AS d, pair[1] AS document SET d.embedded = seq "
+    "WITH d, document "
+    "CALL (d) {{ MATCH (d)-[:HAS_PASSAGE]->(p:Passage) WHERE p.model = $model DETACH DELETE p }} "
+    "CALL (d, document) {{ UNWIND document.passages AS row "
+    "CREATE (d)-[:HAS_PASSAGE]->(p:Passage:Passage{width} {{space: $space, org: d.org, toolset: d.toolset, "
     "model: $model, dimensions: $width, number: row.number, start: row.start, end: row.end, half: row.half, "
     "norm: row.norm}}) "
-    "WITH p, row WHERE row.vector IS NOT NULL CALL db.create.setNodeVectorProperty(p, 'vector', row.vector)"
+    "WITH p, row WHERE row.vector IS NOT NULL CALL db.create.setNodeVectorProperty(p, 'vector', row.vector) }} "
+    "RETURN d.org, d.toolset, d.id"
 )
 _REMOVE_MODEL = (
     "MATCH (p:Passage {space: $space, model: $model})<-[:HAS_PASSAGE]-(d:Document) "
@@ -99,6 +99,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorRow:
+    """The vectors of a document by one model; `passages` as `rows.encode_passages` returns them."""
+
+    collection: Collection
+    id: str
+    text_digest: str
+    passages: Sequence[dict[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Stored:
     version: int
     text_digest: str
@@ -126,24 +136,22 @@ async def put_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow
 
 
 async def put_vectors(
-    runner: Runner,
-    place: Place,
-    document: tuple[Collection, str],
-    model: EmbeddingModel,
-    text_digest: str,
-    passages: Sequence[dict[str, object]],
-) -> bool:
-    """See `Transaction.put_vectors`; `passages` as `rows.encode_passages` returns them."""
-    collection, id = document
-    key: dict[str, object] = {"space": place.space, "org": collection.org, "toolset": collection.toolset, "id": id}
-    if await runner.run(_GET_TEXT_STATE, **key, text_digest=text_digest) != [[True]]:
-        return False
-    seq = await _advance(runner, place, 1)
-    await runner.run(_REMOVE_PASSAGES, **key, model=model.name)
+    runner: Runner, place: Place, model: EmbeddingModel, documents: Sequence[VectorRow]
+) -> set[tuple[Collection, str]]:
+    """Set the vectors of documents, each named once; return those whose text is still the one that was embedded."""
+    kept: set[tuple[Collection, str]] = set()
     width = model.dimensions
-    statement = _PUT_PASSAGES.format(width=width)
-    await runner.run(statement, **key, model=model.name, width=width, seq=seq, rows=list(passages))
-    return True
+    for batch in _batch_passages(documents):
+        rows = [
+            {**_name_place(each.collection, each.id), "text_digest": each.text_digest, "passages": each.passages}
+            for each in batch
+        ]
+        statement = _PUT_VECTORS.format(width=width)
+        found = await runner.run(
+            statement, space=place.space, name=place.name, model=model.name, width=width, documents=rows
+        )
+        kept |= {(Collection(org, toolset), id) for org, toolset, id in found}
+    return kept
 
 
 async def remove_vectors(runner: Runner, place: Place, model: str) -> int:
@@ -281,7 +289,24 @@ def _get_place(row: DocumentRow) -> tuple[Collection, str]:
 
 
 def _get_key(row: DocumentRow) -> dict[str, Any]:
-    return {"org": row.collection.org, "toolset": row.collection.toolset, "id": row.id}
+    return _name_place(row.collection, row.id)
+
+
+def _name_place(collection: Collection, id: str) -> dict[str, Any]:
+    return {"org": collection.org, "toolset": collection.toolset, "id": id}
+
+
+def _batch_passages(documents: Iterable[VectorRow]) -> Iterator[list[VectorRow]]:
+    """Yield the documents in lists of at most `BATCH` passages, or of one document."""
+    batch, passages = list[VectorRow](), 0
+    for document in documents:
+        if batch and passages + len(document.passages) > BATCH:
+            yield batch
+            batch, passages = [], 0
+        batch.append(document)
+        passages += len(document.passages)
+    if batch:
+        yield batch
 
 
 def _batch(values: Sequence[T]) -> Iterator[list[T]]:
