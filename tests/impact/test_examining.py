@@ -13,7 +13,7 @@ from refdesk.core.clock import FixedClock
 from refdesk.impact import examining
 from refdesk.impact.cases import CASE
 from refdesk.impact.changes import Announcement
-from refdesk.impact.examining import Examiner
+from refdesk.impact.examining import RESTS, Examiner, get_rest
 from refdesk.impact.records import (
     Impact,
     Learned,
@@ -240,3 +240,8 @@ async def test_calls_that_come_meanwhile_go_before_each_note_that_is_compared(de
     await desk.examiner.run_until_done()
     assert kept == [0] * (len(limits) - 1)
     assert await desk.store.list_metadata(CASE)
+
+
+def test_after_a_batch_it_rests_for_what_it_worked_and_not_for_what_it_waited() -> None:
+    assert get_rest(took=2.5, worked=0.02) == RESTS * 0.02
+    assert get_rest(took=0.5, worked=0.9) == RESTS * 0.5

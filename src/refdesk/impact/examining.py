@@ -16,6 +16,7 @@ from datetime import timedelta
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -49,8 +50,8 @@ PAGE = 200
 IDLE_SECONDS = 1.0
 MOST_SECONDS = 60.0
 RESTS = 12.0
-"""After a batch, the examiner rests this many times as long as the batch took, so that work that people wait for goes
-first."""
+"""After a batch, the examiner rests this many times as long as the batch kept a processor busy, so that work that
+people wait for goes first."""
 
 CANDIDATES = 400
 """At most this many documents of an org are examined again for a new announcement: those that match its names best."""
@@ -101,7 +102,7 @@ class Examiner:
         pause = IDLE_SECONDS
         while True:
             async with self.working():
-                begun = anyio.current_time()
+                begun, begun_working = anyio.current_time(), process_time()
                 try:
                     worked = await self.run_once()
                     pause, self.trouble = IDLE_SECONDS, None
@@ -109,7 +110,8 @@ class Examiner:
                     worked, self.trouble = 0, error.message
                     logger.warning("impacts paused", extra={"reason": error.message, "seconds": pause})
                     pause = min(2 * pause, MOST_SECONDS)
-            await anyio.sleep((anyio.current_time() - begun) * RESTS if worked else pause)
+            rest = get_rest(anyio.current_time() - begun, process_time() - begun_working)
+            await anyio.sleep(rest if worked else pause)
 
     async def run_until_done(self) -> int:
         """Examine everything that is pending; return how many documents that was."""
@@ -302,6 +304,18 @@ class Examiner:
 
 
 _STATE_KEY = MetadataKey(SHARED_ORG, STATE, "examined")
+
+
+def get_rest(took: float, worked: float) -> float:
+    """Return the seconds to rest after a batch, of which a part may have been spent waiting.
+
+    A batch that waits, for a server of the store, for its disk or lock, or for calls that go first, keeps nobody else.
+
+    Args:
+        took: How long the batch took.
+        worked: How long this process used a processor meanwhile, for whatever; it may be more than `took`.
+    """
+    return RESTS * min(took, worked)
 
 
 def find_impacts(known: KnownChanges, document: Document) -> list[Impact]:
