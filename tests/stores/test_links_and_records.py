@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from random import Random
+from string import ascii_letters
 
 import pytest
 
 from refdesk.errors import InvalidInputError
 from refdesk.model import Link, Metadata, MetadataKey, Reference
-from refdesk.protocols import Store
-from tests.stores.samples import NOW, day
+from refdesk.protocols import Store, Transaction
+from tests.stores.samples import NOW, day, make_document
 
 A, B, C = (Reference("notes", id) for id in "abc")
 
@@ -146,3 +149,29 @@ async def test_records_and_links_refuse_text_that_no_engine_can_keep(store: Stor
     with pytest.raises(InvalidInputError):
         await put_links(store, link(A, "references", Reference("notes", "\ud800")))
     assert await list_names(store) == []
+
+
+async def test_what_is_too_long_to_be_found_is_refused_with_nothing_written_or_kept_whole(store: Store) -> None:
+    # Random letters: an engine that compresses its keys holds many more of the same letter.
+    endless = "".join(Random(7).choices(ascii_letters, k=9_000))
+    document = make_document(endless, "apple")
+    writes: tuple[Callable[[Transaction], Awaitable[None]], ...] = (
+        lambda transaction: transaction.put_documents([document]),
+        lambda transaction: transaction.put_metadata([record(endless)]),
+        lambda transaction: transaction.put_links([link(A, "references", Reference("", endless))]),
+    )
+    refused = 0
+    for number, write in enumerate(writes):
+        try:
+            async with store.transaction() as transaction:
+                await transaction.put_metadata([record(f"beside {number}")])
+                await write(transaction)
+        except InvalidInputError:
+            refused += 1
+    kept = [
+        await store.get_documents(document.collection, [endless]) == [document],
+        await store.get_metadata(record(endless).key) is not None,
+        bool(await store.get_links("acme", A)),
+    ]
+    assert kept == ([True] * 3 if not refused else [False] * 3)
+    assert len([name for name in await list_names(store) if name.startswith("beside")]) == 3 - refused

@@ -43,6 +43,9 @@ CONTENT = "version, state, created_at, modified_at, author, title, facets, spans
 LONGEST_KEY = 8_000
 """Characters of a title by which it is found and sorted: no text above 32,766 bytes goes into the server's index."""
 
+LONGEST_NAME = 8_000
+"""Bytes of what a node is found by, without its namespace: no key above 8,155 bytes goes into the server's index."""
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
@@ -93,7 +96,8 @@ def encode_document(document: Document, namespace: str) -> DocumentRow:
         InvalidInputError: A text or value in it cannot be stored.
     """
     collection = document.collection
-    check_texts(collection.org, collection.toolset, document.id, document.title, document.body, document.author)
+    check_texts(document.title, document.body, document.author)
+    _check_names(collection.org, collection.toolset, document.id)
     spans = {name: [_encode_span(span) for span in spans] for name, spans in document.date_ranges.items()}
     properties = {
         "version": document.version,
@@ -174,7 +178,7 @@ def encode_metadata(record: Metadata) -> dict[str, object]:
         InvalidInputError: A text or value in it cannot be stored.
     """
     key = record.key
-    check_texts(key.org, key.kind, key.name)
+    _check_names(key.org, key.kind, key.name)
     due_at = None if record.due_at is None else encode_instant(record.due_at)
     return {**encode_key(key), "value": encode_json(record.value), "due_at": due_at}
 
@@ -195,7 +199,7 @@ def encode_audit(entry: AuditEntry) -> dict[str, object]:
     Raises:
         InvalidInputError: A text or value in it cannot be stored.
     """
-    check_texts(entry.org)
+    _check_names(entry.org)
     chain = {"org": entry.org, "number": entry.number, "previous": entry.previous, "digest": entry.digest}
     return {**chain, "at": encode_instant(entry.at), "act": encode_json(entry.act)}
 
@@ -212,7 +216,9 @@ def encode_link(link: Link) -> dict[str, object]:
         InvalidInputError: A text in it cannot be stored.
     """
     ends = (link.source.toolset, link.source.id, link.target.toolset, link.target.id)
-    check_texts(link.org, link.kind, *ends)
+    check_texts(link.kind)
+    for end in (link.source, link.target):
+        _check_names(link.org, end.toolset, end.id)
     names = ("source_toolset", "source_id", "target_toolset", "target_id")
     link_type = "".join(sign if sign.isalnum() else "_" for sign in link.kind.upper()) or "LINK"
     properties = {"org": link.org, "kind": link.kind, "type": link_type, "created_at": encode_instant(link.created_at)}
@@ -224,6 +230,17 @@ def decode_link(org: str, values: Sequence[Any]) -> Link:
     source_toolset, source_id, kind, target_toolset, target_id, created_at = values
     source, target = Reference(source_toolset, source_id), Reference(target_toolset, target_id)
     return Link(org, source, kind, target, decode_instant(created_at))
+
+
+def _check_names(*names: str) -> None:
+    """Check that a node can be stored that is found by these."""
+    check_texts(*names)
+    size = sum(len(name.encode()) for name in names)
+    if size > LONGEST_NAME:
+        raise InvalidInputError(
+            f"An id or name takes {size} bytes with the org and kind it is in; Neo4j finds nothing by more than "
+            f"{LONGEST_NAME}: shorten it."
+        )
 
 
 def _get_facet_words(document: Document) -> list[str]:

@@ -370,6 +370,9 @@ INVALID: dict[str, dict[str, object]] = {
     "a link twice": {
         "links": [{"kind": "x", "to": {"toolset": "t", "id": "1"}, "createdAt": "2026-01-01T00:00:00Z"}] * 2
     },
+    "more than 300 characters": {
+        "links": [{"kind": "x", "to": {"toolset": "t", "id": "1" * 301}, "createdAt": "2026-01-01T00:00:00Z"}]
+    },
     "half of a surrogate": {"body": "\ud800"},
     "nested too deep": {"data": json.loads("[" * 40 + "]" * 40)},
     "NUL": {"body": "a\x00b"},
