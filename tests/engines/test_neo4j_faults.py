@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import anyio
 import httpx2
@@ -17,6 +18,7 @@ from refdesk.errors import StoreError
 from refdesk.protocols import Store
 from refdesk.stores.neo4j import open_store, silence
 from refdesk.stores.neo4j.connections import Limits
+from refdesk.stores.neo4j.failures import BEHIND, SET_BACK
 from tests.acceptance.processes import start
 from tests.engines.neo4j import Neo4jServer, get_namespace, get_server, get_store_url, running
 from tests.engines.neo4j_limits import HOUR, PATIENT, shortened
@@ -29,6 +31,12 @@ pytestmark = pytest.mark.engines
 
 SHORT_SECONDS = 0.5
 """A limit for what never comes, however fast the machine is."""
+
+BRIEF_SECONDS = 2.0
+"""A limit for what never comes, beside which something else is to come; it is tried until that does."""
+
+LATER = "bcdefghi"
+"""What is written after a dump: more transactions than a server makes by itself when it starts."""
 
 COMMIT_SECONDS = 15.0
 """A limit within which even a loaded machine has committed."""
@@ -172,6 +180,55 @@ async def test_a_failed_statement_ends_its_transaction_though_the_error_is_caugh
         with pytest.raises(StoreError, match="Repeat all of it"):
             await go_on_after_a_failure(store, proxy)
         assert await store.get_documents(NOTES, ["a"]) == [None]
+
+
+async def tell_why_not(attempt: Callable[[], Awaitable[object]]) -> str:
+    try:
+        await attempt()
+    except StoreError as error:
+        return error.message
+    return ""
+
+
+async def test_an_older_dump_under_a_running_refdesk_is_told_and_nothing_answers_from_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "WATCH_SECONDS", 0.2)
+    monkeypatch.setattr(silence, "PROBE_SECONDS", BRIEF_SECONDS)
+    with running() as server:
+        url, data, dump = server.get_url(get_namespace(tmp_path)), server.folder / "data", server.folder / "dump"
+        async with open_store(url, limits=PATIENT) as store:
+            await put(store, make_document("a", "apple"))
+            server.stop()
+            copytree(data, dump)
+            server.start()
+            for id in LATER:
+                await put(store, make_document(id, "apple"))
+            assert await find_ids(store, asking("apple")) == ["a", *LATER]
+            server.stop()
+            rmtree(data)
+            copytree(dump, data)
+            server.start()
+            # On a slow machine it may first seem to be silent.
+            while await tell_why_not(store.check) != BEHIND:
+                pass
+            # What others write lets the server give what this process asked for: its state after a later transaction.
+            while await tell_why_not(store.get_change_mark) != SET_BACK:
+                for _ in LATER:
+                    server.query("CREATE (:Other)")
+            assert await tell_why_not(lambda: store.find(asking("apple"))) == SET_BACK
+            assert await write_through(store, "c") == SET_BACK
+        async with open_store(url, limits=PATIENT) as store:
+            await put(store, make_document("b", "pear"))
+            assert await find_ids(store, asking("apple")) == ["a"]
+            assert await find_ids(store, asking("pear")) == ["b"]
+
+
+async def test_a_place_that_was_removed_is_told(tmp_path: Path) -> None:
+    async with open_store(get_store_url(tmp_path), limits=PATIENT) as store:
+        get_server().query("MATCH (r:Refdesk {name: $name}) DELETE r", name=f"space {get_namespace(tmp_path)}")
+        assert "somebody removed it" in await tell_why_not(store.get_change_mark)
+        assert "somebody removed it" in await tell_why_not(store.check)
 
 
 async def test_a_user_is_signed_in_and_a_wrong_password_told_without_repeating_it(tmp_path: Path) -> None:

@@ -14,7 +14,16 @@ from neo4j import WRITE_ACCESS, AsyncGraphDatabase, Query, basic_auth
 
 from refdesk.core.retrying import RetryPolicy
 from refdesk.errors import StoreError
-from refdesk.stores.neo4j.failures import ENDED, SLOW, UNKNOWN_OUTCOME, UNREACHABLE, describe, is_passing, translated
+from refdesk.stores.neo4j.failures import (
+    ENDED,
+    SET_BACK,
+    SLOW,
+    UNKNOWN_OUTCOME,
+    UNREACHABLE,
+    describe,
+    is_passing,
+    translated,
+)
 from refdesk.stores.neo4j.silence import Silence, SilentError
 
 if TYPE_CHECKING:
@@ -67,7 +76,11 @@ class Database:
 
     Attributes:
         silence: Ends waits for a server that has stopped answering.
+        sequence: The highest number of the store's change sequence that was seen; see `note_sequence`.
     """
+
+    sequence = 0
+    _is_set_back = False
 
     def __init__(self, address: Address, limits: Limits) -> None:
         # The driver's log would show the server's address; callers that know what a lost connection means report it.
@@ -85,12 +98,14 @@ class Database:
 
     async def ask(self, statement: str, **parameters: object) -> tuple[str, Rows]:
         """Return the server's name and version, such as "Neo4j/5.26.31", and what `run` returns."""
+        self._refuse_older()
         with translated(), self.silence.watched():
             return await REPEATS.call(lambda: self._run_once(statement, parameters), retries_on=is_passing)
 
     @asynccontextmanager
     async def begin(self) -> AsyncGenerator[OpenTransaction, None]:
         """Yield a transaction; leaving the block without a commit rolls it back."""
+        self._refuse_older()
         session = self._open_session(self._driver)
         transaction: AsyncTransaction | None = None
         try:
@@ -107,9 +122,24 @@ class Database:
         with anyio.move_on_after(CLOSE_SECONDS, shield=True):
             await self._driver.close()
 
-    async def _knock(self) -> None:
+    def note_sequence(self, number: int, least: int) -> None:
+        """Note the number of the last change in the store, and what `sequence` was before the store was asked for it.
+
+        Raises:
+            StoreError: The store is older than it was, so whatever this process remembers of it may be wrong: from now
+                on every call raises this.
+        """
+        self._is_set_back = self._is_set_back or number < least
+        self.sequence = max(self.sequence, number)
+        self._refuse_older()
+
+    def _refuse_older(self) -> None:
+        if self._is_set_back:
+            raise StoreError(SET_BACK)
+
+    async def _knock(self, asks_for_commits: bool) -> None:
         # Beginning a transaction reaches the server that takes writes, which need not plan or read anything.
-        async with self._open_driver() as driver, self._open_session(driver) as session:
+        async with self._open_driver() as driver, self._open_session(driver, asks_for_commits) as session:
             await (await session.begin_transaction()).close()
 
     async def _run_once(self, statement: str, parameters: dict[str, object]) -> tuple[str, Rows]:
@@ -120,13 +150,13 @@ class Database:
                 rows = await _collect(result)
                 return (await result.consume()).server.agent, rows
 
-    def _open_session(self, driver: AsyncDriver) -> AsyncSession:
+    def _open_session(self, driver: AsyncDriver, asks_for_commits: bool = True) -> AsyncSession:
         # Reads go to the same server as writes: in a cluster only the leader is sure to have every commit.
         return driver.session(  # pyright: ignore[reportUnknownMemberType]
             database=self._name,
             default_access_mode=WRITE_ACCESS,
             fetch_size=-1,
-            bookmark_manager=self._bookmarks,
+            bookmark_manager=self._bookmarks if asks_for_commits else None,
         )
 
 

@@ -10,6 +10,11 @@ from neo4j import exceptions
 from refdesk.errors import ConflictError, InvalidInputError, RefdeskError, StoreError
 
 UNREACHABLE = "The database server of the store cannot be reached, or stopped answering. Try again later."
+BEHIND = (
+    "The database answers, but lacks what was committed to it. If an older dump was loaded, restart refdesk; a cluster "
+    "may have yet to catch up."
+)
+SET_BACK = "The database was set back to an older state than refdesk has seen, as by loading a dump. Restart refdesk."
 SLOW = "The database took too long and was given up. Try again later."
 UNKNOWN_OUTCOME = (
     "The connection to the database was lost while it was writing: whether it kept the change is unknown. "

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from refdesk.core.keeping.rows import restore_bodies
+from refdesk.errors import StoreError
 from refdesk.model import Collection, CollectionStatistics, State
 from refdesk.stores.neo4j.rows import (
     CONTENT,
@@ -24,6 +25,8 @@ from refdesk.stores.neo4j.rows import (
 if TYPE_CHECKING:
     from refdesk.model import AuditEntry, Document, Link, Metadata, MetadataKey, Reference, Revision
     from refdesk.stores.neo4j.connections import Rows, Runner
+
+GONE = "The store's place in the database is gone: somebody removed it. Restart refdesk, or restore a backup."
 
 TEAR_ATTEMPTS = 3
 """How often to read a document caught in the midst of a commit: Neo4j isolates single properties, not nodes."""
@@ -206,10 +209,12 @@ async def list_collections(runner: Runner, namespace: str) -> dict[Collection, s
     return {Collection(org, toolset): str(changed) for org, toolset, changed in rows}
 
 
-async def get_change_mark(runner: Runner, name: str) -> str:
-    """See `Store.get_change_mark`."""
-    ((seq,),) = await runner.run("MATCH (r:Refdesk {name: $name}) RETURN r.seq", name=name)
-    return str(seq)
+async def get_sequence(runner: Runner, name: str) -> int:
+    """Return the number of the last change in a namespace, by the name of its node."""
+    rows = await runner.run("MATCH (r:Refdesk {name: $name}) RETURN r.seq", name=name)
+    if not rows:
+        raise StoreError(GONE)
+    return rows[0][0]
 
 
 async def get_statistics(runner: Runner, namespace: str) -> list[CollectionStatistics]:

@@ -48,9 +48,8 @@ if TYPE_CHECKING:
     _Embedded: TypeAlias = tuple[Collection, str, str, Sequence[EmbeddedPassage]]
     """A document with the digest of its embedded text and the passages."""
 
-_LOCK = "MATCH (r:Refdesk {name: $name}) SET r.lock = 0 RETURN r.analysis"
+_LOCK = "MATCH (r:Refdesk {name: $name}) SET r.lock = 0 RETURN r.analysis, r.seq"
 _PROBE = "MATCH (r:Refdesk {name: $name}) SET r.checked_at = $now"
-_GONE = "The store's place in the database is gone: somebody removed it. Restart refdesk, or restore a backup."
 _RENEWED = "A newer refdesk works on this store. Upgrade this one."
 
 
@@ -63,6 +62,7 @@ class _Session:
         self._stack = AsyncExitStack()
         self._open: OpenTransaction | None = None
         self._has_ended = False
+        self.sequence = 0
 
     async def run(self, statement: str, **parameters: object) -> Rows:
         if self._has_ended:
@@ -74,6 +74,7 @@ class _Session:
     async def commit(self) -> None:
         if self._open is not None:
             await self._open.commit()
+            self._database.note_sequence(self.sequence, least=0)
 
     async def end(self) -> None:
         """Roll back what was not committed."""
@@ -91,12 +92,13 @@ class _Session:
         return await self._take_lock()
 
     async def _take_lock(self) -> OpenTransaction:
-        opened = await self._stack.enter_async_context(self._database.begin())
+        opened, least = await self._stack.enter_async_context(self._database.begin()), self._database.sequence
         rows = await opened.take_lock(_LOCK, name=self._place.name)
         if not rows:
-            raise StoreError(_GONE)
+            raise StoreError(reads.GONE)
         if rows[0][0] > ANALYSIS_VERSION:
             raise StoreError(_RENEWED)
+        self._database.note_sequence(rows[0][1], least)
         return opened
 
 
@@ -259,7 +261,10 @@ class Neo4jStore(Neo4jReader):
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""
-        return await reads.get_change_mark(self._database, self._place.name)
+        least = self._database.sequence
+        sequence = await reads.get_sequence(self._database, self._place.name)
+        self._database.note_sequence(sequence, least)
+        return str(sequence)
 
     async def check(self) -> None:
         """See `Store.check`."""

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
@@ -14,7 +14,7 @@ from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_audit, encode
 
 if TYPE_CHECKING:
     from refdesk.model import AuditEntry, EmbeddingModel, Link, Metadata, MetadataKey
-    from refdesk.stores.neo4j.connections import Runner
+    from refdesk.stores.neo4j.connections import Rows, Runner
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ _PUT_VECTORS = (
     "model: $model, dimensions: $width, number: row.number, start: row.start, end: row.end, half: row.half, "
     "norm: row.norm}}) "
     "WITH p, row WHERE row.vector IS NOT NULL CALL db.create.setNodeVectorProperty(p, 'vector', row.vector) }} "
-    "RETURN d.org, d.toolset, d.id"
+    "RETURN d.org, d.toolset, d.id, d.embedded"
 )
 _REMOVE_MODEL = (
     "MATCH (p:Passage {space: $space, model: $model})<-[:HAS_PASSAGE]-(d:Document) "
@@ -90,6 +90,20 @@ _REMOVE_RECORDS = (
 )
 
 
+class Writer(Protocol):
+    """Runs statements in one transaction.
+
+    Attributes:
+        sequence: The number of the last change in it; 0 before the first.
+    """
+
+    sequence: int
+
+    async def run(self, statement: str, **parameters: object) -> Rows:
+        """See `Runner.run`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where to write: the namespace, and the name of the node that is locked for it."""
@@ -116,7 +130,7 @@ class _Stored:
     length: int
 
 
-async def put_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
+async def put_documents(runner: Writer, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
     """See `Transaction.put_documents`; `now` is when they were recorded."""
     if not rows:
         return
@@ -136,7 +150,7 @@ async def put_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow
 
 
 async def put_vectors(
-    runner: Runner, place: Place, model: EmbeddingModel, documents: Sequence[VectorRow]
+    runner: Writer, place: Place, model: EmbeddingModel, documents: Sequence[VectorRow]
 ) -> set[tuple[Collection, str]]:
     """Set the vectors of documents, each named once; return those whose text is still the one that was embedded."""
     kept: set[tuple[Collection, str]] = set()
@@ -150,18 +164,19 @@ async def put_vectors(
         found = await runner.run(
             statement, space=place.space, name=place.name, model=model.name, width=width, documents=rows
         )
-        kept |= {(Collection(org, toolset), id) for org, toolset, id in found}
+        kept |= {(Collection(org, toolset), id) for org, toolset, id, _ in found}
+        runner.sequence = max([runner.sequence, *(seq for *_, seq in found)])
     return kept
 
 
-async def remove_vectors(runner: Runner, place: Place, model: str) -> int:
+async def remove_vectors(runner: Writer, place: Place, model: str) -> int:
     """See `Transaction.remove_vectors`."""
     seq = await _advance(runner, place, 1)
     ((count,),) = await runner.run(_REMOVE_MODEL, space=place.space, model=model, seq=seq)
     return count
 
 
-async def erase_documents(runner: Runner, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
+async def erase_documents(runner: Writer, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
     """See `Transaction.erase_documents`; `now` is when they were recorded."""
     if not rows:
         return
@@ -213,9 +228,10 @@ async def remove_metadata(runner: Runner, place: Place, keys: Sequence[MetadataK
         await runner.run(_REMOVE_RECORDS, space=place.space, keys=[encode_key(key) for key in batch])
 
 
-async def _advance(runner: Runner, place: Place, changes: int) -> int:
+async def _advance(runner: Writer, place: Place, changes: int) -> int:
     """Reserve the next `changes` numbers of the change sequence; return the number before them."""
     ((seq,),) = await runner.run(_ADVANCE, name=place.name, count=changes)
+    runner.sequence = seq + changes
     return seq
 
 
