@@ -9,6 +9,7 @@ import atexit
 import fcntl
 import hashlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -81,10 +82,12 @@ class Neo4jServer:
         self._process: subprocess.Popen[str] | None = None
         self._reader = threading.Thread()
 
-    def start(self) -> None:
-        """Return when the server takes connections."""
+    def start(self, *settings: str) -> None:
+        """Return when the server takes connections; `settings` are `name=value` as in its own configuration."""
         class_path = ":".join(str(path) for path in sorted(self._installed.rglob("*.jar")))
-        arguments = (str(self.folder / "data"), str(self.port), self._access)
+        configuration = self.folder / "neo4j.conf"
+        configuration.write_text("\n".join(settings))
+        arguments = (str(self.folder / "data"), str(self.port), self._access, str(configuration))
         self._process = process = subprocess.Popen(
             ["java", *self._options, self._share, "-cp", class_path, "Server", *arguments],
             cwd=self.folder,
@@ -116,6 +119,11 @@ class Neo4jServer:
     def pause(self) -> None:
         """Keep the server from doing anything: it takes connections and does not answer."""
         self._signal(signal.SIGSTOP)
+
+    def limit_files(self, most_bytes: int) -> None:
+        """Let no file of the server grow beyond this: what it meets then is what a full disk does."""
+        assert self._process is not None
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     def resume(self) -> None:
         """Let a paused server go on."""
@@ -230,11 +238,11 @@ def _give_up(reason: str) -> None:
 
 
 @contextmanager
-def running(*, has_auth: bool = False, is_brief: bool = True) -> Generator[Neo4jServer]:
-    """Yield a server that is nobody else's; remove it on leaving."""
+def running(*settings: str, has_auth: bool = False, is_brief: bool = True) -> Generator[Neo4jServer]:
+    """Yield a server that is nobody else's; remove it on leaving. For `settings` see `Neo4jServer.start`."""
     server = Neo4jServer(has_auth=has_auth, is_brief=is_brief)
     try:
-        server.start()
+        server.start(*settings)
         yield server
     finally:
         server.remove()

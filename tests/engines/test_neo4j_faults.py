@@ -18,7 +18,7 @@ from refdesk.errors import StoreError
 from refdesk.protocols import Store
 from refdesk.stores.neo4j import open_store, silence
 from refdesk.stores.neo4j.connections import Limits
-from refdesk.stores.neo4j.failures import BEHIND, SET_BACK
+from refdesk.stores.neo4j.failures import BEHIND, BROKEN, READ_ONLY, SET_BACK, UNSURE
 from tests.acceptance.processes import start
 from tests.engines.neo4j import Neo4jServer, get_namespace, get_server, get_store_url, running
 from tests.engines.neo4j_limits import HOUR, PATIENT, shortened
@@ -38,6 +38,10 @@ BRIEF_SECONDS = 2.0
 LATER = "bcdefghi"
 """What is written after a dump: more transactions than a server makes by itself when it starts."""
 
+ROOM_BYTES = 100_000
+"""What a disk has left before it is full; `MOST_WRITES` of 12 kB fill it by far."""
+
+MOST_WRITES = 400
 COMMIT_SECONDS = 15.0
 """A limit within which even a loaded machine has committed."""
 
@@ -63,10 +67,10 @@ def paused(server: Neo4jServer) -> Generator[None]:
         server.resume()
 
 
-async def write_through(store: Store, id: str) -> str | None:
+async def write_through(store: Store, id: str, body: str = "apple") -> str | None:
     """Return why a document could not be written, or `None` when it was."""
     try:
-        await put(store, make_document(id, "apple"))
+        await put(store, make_document(id, body))
     except StoreError as error:
         return error.message
     return None
@@ -222,6 +226,37 @@ async def test_an_older_dump_under_a_running_refdesk_is_told_and_nothing_answers
             await put(store, make_document("b", "pear"))
             assert await find_ids(store, asking("apple")) == ["a"]
             assert await find_ids(store, asking("pear")) == ["b"]
+
+
+async def test_a_database_that_is_read_only_says_so_and_goes_on_answering(tmp_path: Path) -> None:
+    with running() as server:
+        async with open_store(server.get_url(), limits=PATIENT) as store:
+            await put(store, make_document("a", "apple"))
+            server.stop()
+            server.start("server.databases.default_to_read_only=true")
+            assert await write_through(store, "b") == READ_ONLY
+            assert await tell_why_not(store.check) == READ_ONLY
+            assert await find_ids(store, asking("apple")) == ["a"]
+
+
+async def test_a_full_disk_is_told_and_takes_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    with running("db.tx_log.preallocate=false") as server:
+        kept, told = list[str](), ""
+        async with open_store(server.get_url(), limits=PATIENT) as store:
+            await put(store, make_document("a", "apple"))
+            files = [path for path in (server.folder / "data").rglob("*") if path.is_file()]
+            server.limit_files(max(path.stat().st_size for path in files) + ROOM_BYTES)
+            while not told and len(kept) < MOST_WRITES:
+                id = f"d{len(kept)}"
+                told = await write_through(store, id, "apple " * 2_000) or ""
+                kept += [] if told else [id]
+            assert told == UNSURE
+            assert await write_through(store, "c") == BROKEN
+            server.kill()
+            server.start()
+            found = await store.get_documents(NOTES, ["a", *kept])
+            assert [each is not None for each in found] == [True] * (len(kept) + 1)
+            assert await write_through(store, "c") is None
 
 
 async def test_a_place_that_was_removed_is_told(tmp_path: Path) -> None:

@@ -17,10 +17,8 @@ from refdesk.errors import StoreError
 from refdesk.stores.neo4j.failures import (
     ENDED,
     SET_BACK,
-    SLOW,
     UNKNOWN_OUTCOME,
-    UNREACHABLE,
-    describe,
+    describe_commit,
     is_passing,
     translated,
 )
@@ -200,9 +198,7 @@ class OpenTransaction:
         except (TimeoutError, SilentError) as error:
             raise StoreError(UNKNOWN_OUTCOME) from error
         except Exception as error:
-            described = describe(error)
-            is_unknown = isinstance(described, StoreError) and described.message in (UNREACHABLE, SLOW)
-            raise (StoreError(UNKNOWN_OUTCOME) if is_unknown else described) from error
+            raise describe_commit(error) from error
 
 
 def _open_driver(address: Address, limits: Limits) -> AsyncDriver:

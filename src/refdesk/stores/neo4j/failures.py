@@ -20,8 +20,17 @@ UNKNOWN_OUTCOME = (
     "The connection to the database was lost while it was writing: whether it kept the change is unknown. "
     "Look whether it is there before you repeat it."
 )
+UNSURE = (
+    "The database failed while it was keeping the change: whether it did is unknown. See its log, and look whether the "
+    "change is there before you repeat it."
+)
 UNDONE = "The database undid the change. Repeat all of it."
 ENDED = f"An earlier failure ended this transaction. {UNDONE}"
+READ_ONLY = (
+    "The database takes no writes: it is set to be read only. Let it take them, or name another in the store's URL."
+)
+BROKEN = "The database has failed and works again only once it is restarted, as after its disk was full; see its log."
+_STOPPED = "The database is not available: it was stopped, or is still starting. Try again later; see its log."
 _REFUSED = "The database refused the user or the password, or the user may not do this. Check the store's URL."
 
 _LOST = (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.ConnectionPoolError, OSError)
@@ -31,8 +40,10 @@ _MEANINGS: tuple[tuple[str, str], ...] = (
     ("Neo.TransientError.Transaction.LockAcquisitionTimeout", SLOW),
     ("Neo.ClientError.Database.DatabaseNotFound", "The store's URL names a database that the server does not have."),
     ("Neo.TransientError.General.MemoryPoolOutOfMemoryError", "The change is too large for the database's memory."),
+    ("Neo.TransientError.General.DatabaseUnavailable", _STOPPED),
+    ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", READ_ONLY),
     ("Neo.TransientError.", f"The database was busy. {UNDONE}"),
-    ("Neo.DatabaseError.Transaction.TransactionStartFailed", "The database starts no transaction; see its log."),
+    ("Neo.DatabaseError.Transaction.TransactionStartFailed", BROKEN),
 )
 """Prefixes of the server's error codes with their meanings, the specific ones before the general."""
 
@@ -75,6 +86,16 @@ def describe(error: Exception) -> RefdeskError:
     return StoreError(
         f"The database failed ({type(error).__name__}). Try again later; the server's log has the details."
     )
+
+
+def describe_commit(error: Exception) -> RefdeskError:
+    """Return an error that ended a commit; after some nobody knows whether it was kept."""
+    described = describe(error)
+    if isinstance(described, StoreError) and described.message in (UNREACHABLE, SLOW):
+        return StoreError(UNKNOWN_OUTCOME)
+    # A server whose disk is full fails so, and has kept the change when it is started again.
+    is_failure = isinstance(error, exceptions.Neo4jError) and (error.code or "").startswith("Neo.DatabaseError.")
+    return StoreError(UNSURE) if is_failure else described
 
 
 def is_passing(error: Exception) -> bool:

@@ -9,7 +9,7 @@ import org.neo4j.io.ByteUnit;
 public final class Server {
     private Server() {}
 
-    /** Arguments: folder, port, "auth" or "open". Prints "ready" once it answers. */
+    /** Arguments: folder, port, "auth" or "open", and a file of settings. Prints "ready" once it answers. */
     public static void main(String[] arguments) throws Exception {
         var address = new SocketAddress("127.0.0.1", Integer.parseInt(arguments[1]));
         var service = new DatabaseManagementServiceBuilder(Path.of(arguments[0]))
@@ -18,6 +18,7 @@ public final class Server {
                 .setConfig(BoltConnector.advertised_address, address)
                 .setConfig(GraphDatabaseSettings.auth_enabled, arguments[2].equals("auth"))
                 .setConfig(GraphDatabaseSettings.pagecache_memory, ByteUnit.mebiBytes(64))
+                .loadPropertiesFromFile(Path.of(arguments[3]))
                 .build();
         Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
         System.out.println("ready");
