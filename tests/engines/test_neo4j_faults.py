@@ -259,6 +259,23 @@ async def test_a_full_disk_is_told_and_takes_nothing_that_was_acknowledged(tmp_p
             assert await write_through(store, "c") is None
 
 
+async def test_a_constraint_of_another_application_is_told_as_such(tmp_path: Path) -> None:
+    server = get_server()
+    # Nothing but this test writes a mood, so the constraint is in nobody's way.
+    server.query("CREATE CONSTRAINT others_mood FOR (d:Document) REQUIRE d.mood IS UNIQUE")
+    try:
+        async with open_store(get_store_url(tmp_path), limits=PATIENT) as store:
+            await put(store, make_document("a", "apple"))
+            space = get_namespace(tmp_path)
+            server.query("MATCH (d:Document {space: $space}) SET d.mood = 'good'", space=space)
+            thing = "{space: $space, org: 'acme', toolset: 'notes', id: 'b', mood: 'good'}"
+            server.query(f"CREATE (:Thing {thing})", space=space)  # pyright: ignore[reportArgumentType]
+            assert "another application" in (await write_through(store, "b") or "")
+            assert await write_through(store, "c") is None
+    finally:
+        server.query("DROP CONSTRAINT others_mood")
+
+
 async def test_a_place_that_was_removed_is_told(tmp_path: Path) -> None:
     async with open_store(get_store_url(tmp_path), limits=PATIENT) as store:
         get_server().query("MATCH (r:Refdesk {name: $name}) DELETE r", name=f"space {get_namespace(tmp_path)}")

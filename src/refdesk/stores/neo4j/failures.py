@@ -30,6 +30,13 @@ READ_ONLY = (
     "The database takes no writes: it is set to be read only. Let it take them, or name another in the store's URL."
 )
 BROKEN = "The database has failed and works again only once it is restarted, as after its disk was full; see its log."
+_CONSTRAINED = (
+    "A constraint that another application made in the database forbids the change. Give refdesk a database of its "
+    "own, or drop the constraint: see SHOW CONSTRAINTS."
+)
+_OWN_KEY = "`space`"
+"""Is in what the server says of a violated constraint of refdesk: each of those includes the namespace."""
+
 _STOPPED = "The database is not available: it was stopped, or is still starting. Try again later; see its log."
 _REFUSED = "The database refused the user or the password, or the user may not do this. Check the store's URL."
 
@@ -76,6 +83,8 @@ def describe(error: Exception) -> RefdeskError:
     if isinstance(error, exceptions.TransactionError):
         return StoreError(ENDED)
     if isinstance(error, exceptions.ConstraintError):
+        if _OWN_KEY not in (error.message or ""):
+            return StoreError(_CONSTRAINED)
         return ConflictError("It changed at the same time. Read it again and repeat the change.")
     if isinstance(error, exceptions.AuthError | exceptions.Forbidden):
         return StoreError(_REFUSED)
