@@ -21,11 +21,12 @@ from refdesk.model import (
     Metadata,
     MetadataKey,
     Reference,
+    Revision,
     State,
 )
 from refdesk.stores.neo4j import archive, open_store
 from refdesk.stores.neo4j.address import parse_address
-from refdesk.stores.neo4j.connections import Database, Limits, Rows, Runner
+from refdesk.stores.neo4j.connections import Database, Limits, OpenTransaction, Rows, Runner
 from refdesk.stores.neo4j.migrations import OLDEST_SERVER, VectorIndexes
 from refdesk.stores.neo4j.reads import Neo4jReader
 from refdesk.stores.neo4j.search import Searcher
@@ -157,3 +158,27 @@ async def test_vectors_and_versions_of_many_documents_take_one_statement(tmp_pat
     assert [history[0].document.id for history in histories] == ids
     assert vectors == [[] for _ in ids]
     assert len(recorder.asked) == 2
+
+
+async def test_versions_from_elsewhere_take_as_many_statements_as_those_of_one_instant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = list[int]()
+    run = OpenTransaction.run
+
+    async def count(self: OpenTransaction, statement: str, **parameters: object) -> Rows:
+        counts[-1] += 1
+        return await run(self, statement, **parameters)
+
+    monkeypatch.setattr(OpenTransaction, "run", count)
+    async with open_store(get_store_url(tmp_path)) as store:
+        for second in (0, 1):
+            counts.append(0)
+            async with store.transaction() as transaction:
+                await transaction.put_revisions(
+                    [
+                        Revision(make_document(f"d{second}-{number}"), NOW + timedelta(seconds=second * number))
+                        for number in range(20)
+                    ]
+                )
+    assert counts[0] == counts[1] > 0

@@ -1,6 +1,7 @@
 """Reads everything in a namespace, page by page; see `Archive`. Pages are in order of org, toolset, id or the like.
 
-The statements order by all properties of an index, so that a page is read off it and nothing else is.
+The statements order by all properties of an index and ask for a seek in it, so that a page is read off it and nothing
+else is: the server would rather read all of it in order.
 """
 
 from __future__ import annotations
@@ -21,20 +22,22 @@ if TYPE_CHECKING:
     from refdesk.stores.neo4j.connections import Rows, Runner
 
 _LIST_DOCUMENTS = (
-    "MATCH (d:Thing) USING INDEX d:Thing(space, org, toolset, id) WHERE d.space = $space AND {later} AND d:Document "
+    "MATCH (d:Thing) USING INDEX SEEK d:Thing(space, org, toolset, id) "
+    "WHERE d.space = $space AND {later} AND d:Document "
     "RETURN d.org, d.toolset, d.id ORDER BY d.space, d.org, d.toolset, d.id LIMIT $limit"
 )
 _LIST_LINKS = (
-    "MATCH (s:Thing)-[r]->(t:Thing) USING INDEX s:Thing(space, org, toolset, id) WHERE s.space = $space AND {later} "
+    "MATCH (s:Thing)-[r]->(t:Thing) USING INDEX SEEK s:Thing(space, org, toolset, id) "
+    "WHERE s.space = $space AND {later} "
     "RETURN s.org, s.toolset, s.id, r.kind, t.toolset, t.id, r.created_at "
     "ORDER BY s.space, s.org, s.toolset, s.id, r.kind, t.toolset, t.id LIMIT $limit"
 )
 _LIST_RECORDS = (
-    "MATCH (r:Record) USING INDEX r:Record(space, org, kind, name) WHERE r.space = $space AND {later} "
+    "MATCH (r:Record) USING INDEX SEEK r:Record(space, org, kind, name) WHERE r.space = $space AND {later} "
     "RETURN r.org, r.kind, r.name, r.due_at, r.value ORDER BY r.space, r.org, r.kind, r.name LIMIT $limit"
 )
 _LIST_AUDITED = (
-    "MATCH (a:AuditEntry) USING INDEX a:AuditEntry(space, org, number) "
+    "MATCH (a:AuditEntry) USING INDEX SEEK a:AuditEntry(space, org, number) "
     "WHERE a.space = $space AND a.org >= '' AND a.number = 1 RETURN a.org ORDER BY a.org"
 )
 _GET_VECTORS = (

@@ -53,7 +53,7 @@ _GET_DIGESTS = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} RETURN d.id, d.dige
 _LACKS_PASSAGES = "NOT EXISTS { (d)-[:HAS_PASSAGE]->(:Passage {model: $model}) } RETURN d.id ORDER BY d.id LIMIT $limit"
 _GET_UNEMBEDDED = f"MATCH {_DOCUMENT} WHERE d.state IN {LIVING} AND {_LACKS_PASSAGES}"
 _GET_UNEMBEDDED_SINCE = (
-    f"MATCH {_DOCUMENT} USING INDEX d:Document(space, org, toolset, written) "
+    f"MATCH {_DOCUMENT} USING INDEX SEEK d:Document(space, org, toolset, written) "
     f"WHERE d.written > $since AND d.state IN {LIVING} AND {_LACKS_PASSAGES}"
 )
 _GET_EMBEDDED = f"{_EACH} WHERE EXISTS {{ (d)-[:HAS_PASSAGE]->(:Passage {{model: $model}}) }} RETURN DISTINCT d.id"
@@ -73,12 +73,12 @@ _GET_RECORDS = (
 )
 # An index leaves out nodes that lack one of its properties, so records that are never due come from another one.
 _LIST_DUE = (
-    "MATCH (r:Record) USING INDEX r:Record(space, kind, due_at) "
+    "MATCH (r:Record) USING INDEX SEEK r:Record(space, kind, due_at) "
     "WHERE r.space = $space AND r.kind = $kind AND r.due_at {until} AND r.org {wanted} "
     "WITH r ORDER BY r.space, r.kind, r.due_at, r.org, r.name LIMIT $limit RETURN r"
 )
 _LIST_NEVER_DUE = (
-    "MATCH (r:Record) USING INDEX r:Record(space, kind, org, name) "
+    "MATCH (r:Record) USING INDEX SEEK r:Record(space, kind, org, name) "
     "WHERE r.space = $space AND r.kind = $kind AND r.org {wanted} AND r.name >= '' AND r.due_at IS NULL "
     "WITH r ORDER BY r.space, r.kind, r.org, r.name LIMIT $limit RETURN r"
 )
@@ -98,7 +98,7 @@ _GET_LAST_AUDIT = (
 # Older versions did not note `changed`; without it the mark is 0, since which every document counts as written.
 _LIST_COLLECTIONS = "MATCH (c:Collection {space: $space}) RETURN c.org, c.toolset, coalesce(c.changed, 0)"
 _COUNT_STATES = (
-    "MATCH (d:Document) USING INDEX d:Document(space, org, toolset, state) "
+    "MATCH (d:Document) USING INDEX SEEK d:Document(space, org, toolset, state) "
     "WHERE d.space = $space AND d.org >= '' AND d.toolset >= '' AND d.state >= '' "
     "RETURN d.org, d.toolset, d.state, count(*)"
 )

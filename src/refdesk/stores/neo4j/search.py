@@ -56,7 +56,7 @@ _PASSES, _DOCUMENTS = "PASSES", "DOCUMENTS"
 
 _PLACE = "{space: $space, org: $org, toolset: $toolset}"
 _BY_STATE = f"(d:Document {_PLACE})"
-_BY_ID = f"(d:Thing:Document {_PLACE}) USING INDEX d:Thing(space, org, toolset, id)"
+_BY_ID = f"(d:Thing:Document {_PLACE}) USING INDEX SEEK d:Thing(space, org, toolset, id)"
 """The server would rather look at every document of the collection, however few ids the filter lists."""
 
 _FIND_HOLDERS = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -117,17 +115,16 @@ class Neo4jTransaction(Neo4jReader):
 
     async def put_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.put_documents`."""
-        await self._put(documents, self._clock.now())
+        await self._put(documents, [self._clock.now()] * len(documents))
 
     async def put_revisions(self, revisions: Sequence[Revision]) -> None:
         """See `Transaction.put_revisions`."""
-        for recorded_at, together in groupby(revisions, attrgetter("recorded_at")):
-            await self._put([revision.document for revision in together], recorded_at)
+        await self._put([each.document for each in revisions], [each.recorded_at for each in revisions])
 
-    async def _put(self, documents: Sequence[Document], recorded_at: datetime) -> None:
+    async def _put(self, documents: Sequence[Document], recorded_at: Sequence[datetime]) -> None:
         encode = partial(encode_document, namespace=self._place.space)
         rows = await anyio.to_thread.run_sync(lambda: [encode(document) for document in documents])
-        await writes.put_documents(self._session, self._place, rows, encode_instant(recorded_at))
+        await writes.put_documents(self._session, self._place, rows, recorded_at)
 
     async def put_vectors(
         self,
@@ -165,7 +162,7 @@ class Neo4jTransaction(Neo4jReader):
     async def erase_documents(self, documents: Sequence[Document]) -> None:
         """See `Transaction.erase_documents`."""
         rows = [encode_document(document, self._place.space) for document in documents]
-        await writes.erase_documents(self._session, self._place, rows, encode_instant(self._clock.now()))
+        await writes.erase_documents(self._session, self._place, rows, self._clock.now())
 
     async def put_links(self, links: Sequence[Link]) -> None:
         """See `Transaction.put_links`."""

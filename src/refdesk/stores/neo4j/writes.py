@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
-from refdesk.stores.neo4j.rows import CONTENT, DocumentRow, encode_audit, encode_key, encode_link, encode_metadata
+from refdesk.stores.neo4j.rows import (
+    CONTENT,
+    DocumentRow,
+    encode_audit,
+    encode_instant,
+    encode_key,
+    encode_link,
+    encode_metadata,
+)
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from refdesk.model import AuditEntry, EmbeddingModel, Link, Metadata, MetadataKey
     from refdesk.stores.neo4j.connections import Rows, Runner
 
@@ -32,7 +42,7 @@ _KEEP_REVISIONS = (
 )
 _PUT_DOCUMENTS = (
     "UNWIND $rows AS row MERGE (d:Thing {space: $space, org: row.org, toolset: row.toolset, id: row.id}) "
-    "SET d:Document, d += row.properties, d.recorded_at = $now, d.written = $seq + row.number, "
+    "SET d:Document, d += row.properties, d.recorded_at = row.recorded_at, d.written = $seq + row.number, "
     "d.embedded = coalesce(d.embedded, 0)"
 )
 _ADVANCE = "MATCH (r:Refdesk {name: $name}) SET r.seq = r.seq + $count RETURN r.seq - $count"
@@ -130,20 +140,21 @@ class _Stored:
     length: int
 
 
-async def put_documents(runner: Writer, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
-    """See `Transaction.put_documents`; `now` is when they were recorded."""
+async def put_documents(
+    runner: Writer, place: Place, rows: Sequence[DocumentRow], recorded_at: Sequence[datetime]
+) -> None:
+    """See `Transaction.put_documents`; `recorded_at` is when each was recorded."""
     if not rows:
         return
     stored = await _get_stored(runner, place, rows)
     _refuse_conflicts(rows, stored)
     seq = await _advance(runner, place, len(rows))
-    numbers = {id(row): number for number, row in enumerate(rows, 1)}
+    values = _make_values(rows, recorded_at)
     for rows_once in _part_versions(rows):
         await _forget_vectors(runner, place, rows_once, stored)
         await _keep_revisions(runner, place, rows_once, stored)
         for batch in _batch(rows_once):
-            values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
-            await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
+            await runner.run(_PUT_DOCUMENTS, space=place.space, rows=[values[id(row)] for row in batch], seq=seq)
         changes = _count_changes(rows_once, stored)
         await runner.run(_COUNT, space=place.space, collections=changes, changed=seq + len(rows))
         stored.update({_get_place(row): _remember(row) for row in rows_once})
@@ -176,21 +187,20 @@ async def remove_vectors(runner: Writer, place: Place, model: str) -> int:
     return count
 
 
-async def erase_documents(runner: Writer, place: Place, rows: Sequence[DocumentRow], now: str) -> None:
-    """See `Transaction.erase_documents`; `now` is when they were recorded."""
+async def erase_documents(runner: Writer, place: Place, rows: Sequence[DocumentRow], recorded_at: datetime) -> None:
+    """See `Transaction.erase_documents`; `recorded_at` is when they were recorded."""
     if not rows:
         return
     stored = await _get_stored(runner, place, rows)
     if any((old := stored.get(_get_place(row))) and row.version <= old.version for row in rows):
         raise ConflictError(CHANGED)
     seq = await _advance(runner, place, len(rows))
-    numbers = {id(row): number for number, row in enumerate(rows, 1)}
+    values = _make_values(rows, [recorded_at] * len(rows))
     for batch in _batch(rows):
         keys = [_get_key(row) for row in batch]
         for statement in (_FORGET_VECTORS, _FORGET_REVISIONS):
             await runner.run(statement, space=place.space, keys=keys)
-        values = [{**_get_key(row), "number": numbers[id(row)], "properties": row.properties} for row in batch]
-        await runner.run(_PUT_DOCUMENTS, space=place.space, rows=values, now=now, seq=seq)
+        await runner.run(_PUT_DOCUMENTS, space=place.space, rows=[values[id(row)] for row in batch], seq=seq)
     changes = _count_changes(rows, stored)
     await runner.run(_COUNT, space=place.space, collections=changes, changed=seq + len(rows))
 
@@ -245,6 +255,15 @@ async def _get_stored(
             is_living = state != State.WITHDRAWN
             stored[Collection(org, toolset), id] = _Stored(version, text_digest, is_living, length if is_living else 0)
     return stored
+
+
+def _make_values(rows: Sequence[DocumentRow], recorded_at: Sequence[datetime]) -> dict[int, dict[str, Any]]:
+    """Return what `_PUT_DOCUMENTS` takes for each row, by the row's identity: rows may be equal."""
+    numbered = enumerate(zip(rows, map(encode_instant, recorded_at), strict=True), 1)
+    return {
+        id(row): {**_get_key(row), "number": number, "properties": row.properties, "recorded_at": instant}
+        for number, (row, instant) in numbered
+    }
 
 
 def _refuse_conflicts(rows: Iterable[DocumentRow], stored: dict[tuple[Collection, str], _Stored]) -> None:
