@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from refdesk.core.context import Report
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Call, Operation, Resource, Toolset, Unanswered
+    from refdesk.core.search.semantics import Semantics
     from refdesk.core.tracing import Tracer
     from refdesk.factories.bases import Base, OpenBase
     from refdesk.factories.upkeep import DeskUpkeep
@@ -82,6 +83,7 @@ UNAVAILABLE = (
     "Search goes by words: its vectors are those of {}, which these settings do not provide. Give them what it needs; "
     "else all is embedded anew, or where nothing is, restart with the settings of who changed the model."
 )
+UNANSWERED = "Search goes by words until its embedding model answers again, which is seen within seconds: {}"
 SET_ASIDE = "Some documents could not be embedded, so only keyword search finds them: refdesk embeddings list says why."
 
 
@@ -260,7 +262,7 @@ class Desk:
             now = base.knowledge_base.clock.now()
             backups, unmade = await look_at_backups(self.settings, base, self._opened_at or now)
             change = await self._measure_change(base)
-            missing = await base.semantics.find_missing()
+            words_only = await list_search_problems(base.semantics)
         except errors.RefdeskError as error:
             return Health("failing", (error.message, *filter(None, away)), {}, SystemClock().now())
         failures = [BROKEN.format(name) for name in sorted(self.broken)]
@@ -277,12 +279,12 @@ class Desk:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
-        if missing is not None:
-            problems.append(UNAVAILABLE.format(missing.name))
+        problems += words_only
         if unmade is not None:
             problems.append(unmade)
         status = "failing" if failures else "degraded" if problems else "ok"
-        return Health(status, (*failures, *problems), toolsets, now, backlog, backups.made_at, change)
+        is_open, made = base.semantics.breaker.trouble is not None, backups.made_at
+        return Health(status, (*failures, *problems), toolsets, now, backlog, made, change, is_open)
 
     async def _measure_change(self, base: Base) -> EmbeddingState | None:
         """Return how far embedding anew by another model is; `None` where nothing is."""
@@ -350,6 +352,8 @@ class Desk:
     async def _work(self, base: Base) -> None:
         try:
             async with anyio.create_task_group() as group:
+                if self.in_background:
+                    group.start_soon(self._supervise, "circuit breaker", base.semantics.breaker.run)
                 if self.in_background and self.obstacle is None:
                     self._start_background(group, base)
                 await anyio.sleep_forever()
@@ -460,6 +464,13 @@ async def _open_desk(
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+async def list_search_problems(semantics: Semantics) -> list[str]:
+    """Return why searches are answered by keywords instead of both; nothing if they are not."""
+    missing, trouble = await semantics.find_missing(), semantics.breaker.trouble
+    problems = [UNAVAILABLE.format(missing.name)] if missing is not None else []
+    return problems if trouble is None else [*problems, UNANSWERED.format(trouble)]
 
 
 def count_living(statistics: CollectionStatistics) -> int:

@@ -343,6 +343,11 @@ class Embedder(Protocol):
         """Whether embedding can start at once, without loading a model first."""
         ...
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a service embeds, which may fail, hang or be away."""
+        ...
+
     def reads(self, text: str) -> bool:
         """Return whether the model was made for the script of the text; for others its vectors are misleading."""
         ...
@@ -413,10 +418,7 @@ class JobQueue(Protocol):
         ...
 
     async def forget(self, is_meant: Callable[[EmbeddingJob], bool]) -> bool:
-        """Forget the jobs for which `is_meant` is true, even ended ones; return whether certainly none of them is left.
-
-        Answers within seconds and never raises.
-        """
+        """Forget these jobs, even ended ones; return within seconds whether certainly none is left. Never raises."""
         ...
 
     async def consume(self, work: Callable[[EmbeddingJob], Awaitable[JobOutcome]]) -> None:
@@ -448,10 +450,7 @@ class Scratchpad(Protocol):
         ...
 
     async def count(self, key: str, seconds: float) -> int | None:
-        """Count one more and return how many there have been since the first, which was less than `seconds` ago.
-
-        Each call counts at most once. `None` if it could not be counted.
-        """
+        """Count once, and return how many there were since the first, less than `seconds` ago; `None` if it cannot."""
         ...
 
 

@@ -48,6 +48,7 @@ class ScriptedEmbedder:
     seen: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
     gate: anyio.Event | None = None
+    is_remote: bool = False
 
     @property
     def model(self) -> EmbeddingModel:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 3
 SOURCE_SECONDS = 5.0
+MODEL_SECONDS = 10.0
 NEARLY_FULL = 0.9
 """Share of an org's quota from which on doctor warns."""
 LEAST_FREE = 1_000_000
@@ -385,12 +386,16 @@ def _tell_age(age: timedelta) -> str:
 
 
 async def _check_model(base: Base) -> Check:
+    from refdesk.core.search.breaker import find_trouble
+
     model = base.semantics.wanted.model
     try:
         await base.semantics.wanted.load()
-        await base.semantics.wanted.embed_query("refdesk")
     except errors.RefdeskError as error:
         return Check("model", "fail", error.message, "Keyword search goes on.")
+    trouble = await find_trouble(base.semantics.wanted, MODEL_SECONDS)
+    if trouble is not None:
+        return Check("model", "fail", trouble, "Keyword search goes on.")
     missing = await base.semantics.find_missing()
     active = await base.semantics.get_active()
     if missing is not None:

@@ -41,6 +41,11 @@ class HashingEmbedder:
         """Always true."""
         return True
 
+    @property
+    def is_remote(self) -> bool:
+        """Always false."""
+        return False
+
     def reads(self, text: str) -> bool:
         """Always true: any script is read."""
         return True

@@ -166,7 +166,7 @@ async def _open_base(
         keys, others = KeyRing(store, clock, list_scopes(), file=keys_file), dict[str, Base]()
         for toolset, open_other in apart.items():
             other = await open_watched(open_other)
-            own = Semantics(other, wanted, reopen, questions=semantics.questions)
+            own = Semantics(other, wanted, reopen, questions=semantics.questions, breaker=semantics.breaker)
             others[toolset] = Base(make(other, own), own, Indexer(other, own, clock, make_note=make_note), keys)
         base = make(
             store,

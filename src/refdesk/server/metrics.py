@@ -51,6 +51,9 @@ class Metrics:
         self._age = self._gauge("refdesk_data_age_seconds", "Time since the last successful sync.", "toolset")
         self._backup = self._gauge("refdesk_backup_age_seconds", "Time since the last backup was made.", "of")
         self._backlog = self._gauge("refdesk_embedding_backlog", "Documents that wait for their embedding.", "state")
+        self._breaker = self._gauge(
+            "refdesk_embedding_breaker_open", "1 while searches go by keywords, since the embedding service is away."
+        )
         self._oldest = self._gauge("refdesk_embedding_oldest_seconds", "Age of the document that waits longest.")
 
     def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
@@ -79,6 +82,7 @@ class Metrics:
                 self._documents.labels(name).set(toolset.documents)
             if toolset.as_of is not None:
                 self._age.labels(name).set((health.at - toolset.as_of).total_seconds())
+        self._breaker.set(health.is_breaker_open)
         if health.backed_up_at is not None:
             self._backup.labels("store").set((health.at - health.backed_up_at).total_seconds())
         if (backlog := health.backlog) is not None:

@@ -109,6 +109,7 @@ class Health:
         backed_up_at: When the last backup was made; `None` if none was.
         change: The progress of embedding everything anew by another model; `None` if that is not going on, or not
             disclosed.
+        is_breaker_open: Whether the embedding service fails or hangs, so that searches are answered by keywords.
     """
 
     status: Literal["ok", "degraded", "failing"]
@@ -118,6 +119,7 @@ class Health:
     backlog: Backlog | None = None
     backed_up_at: datetime | None = None
     change: EmbeddingState | None = None
+    is_breaker_open: bool = False
 
     def without_counts(self) -> Health:
         """Return the part that anybody may see: nothing that hints at what an org keeps."""

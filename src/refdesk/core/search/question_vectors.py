@@ -39,6 +39,14 @@ class QuestionVectors:
         self._passages: OrderedDict[Key, Vector] = OrderedDict()
         self._turns: dict[Key, _Turn] = {}
 
+    def find(self, embedder: Embedder, text: str, asker: str) -> Vector | None:
+        """Return the question's vector if it is cached."""
+        key = (embedder.model, asker, text)
+        known = self._vectors.get(key)
+        if known is not None:
+            self._vectors.move_to_end(key)
+        return known
+
     async def get(self, embedder: Embedder, text: str, asker: str) -> Vector:
         """Return the question's vector. If several ask the same at once, one embeds it and the others wait.
 
@@ -48,10 +56,9 @@ class QuestionVectors:
         Raises:
             EmbedderError: It could not be embedded; the next caller tries again.
         """
-        key = (embedder.model, asker, text)
-        if (known := self._vectors.get(key)) is not None:
-            self._vectors.move_to_end(key)
+        if (known := self.find(embedder, text, asker)) is not None:
             return known
+        key = (embedder.model, asker, text)
         async with self._take_turn(key):
             vector = self._vectors.get(key)
             if vector is None:

@@ -19,6 +19,7 @@ from refdesk import errors
 from refdesk.core.doorbell import Doorbell
 from refdesk.core.search import cosines
 from refdesk.core.search.analysis import analyse
+from refdesk.core.search.breaker import Breaker
 from refdesk.core.search.languages import recognise
 from refdesk.core.search.question_vectors import QuestionVectors
 from refdesk.model import SHARED_ORG, CosineScale, EmbeddingModel, Metadata, MetadataKey, Vector, VectorQuery
@@ -69,6 +70,7 @@ class Semantics:
         doorbell: Rung when a model should be loaded in the background.
         questions: The vectors of recent questions; stores whose embedder is the same can share it.
         question_seconds: How long a search waits for an embedding; half of the time that it has is the most.
+        breaker: Keeps questions from a service that answers none; stores whose embedder is the same share it.
     """
 
     store: Store
@@ -77,6 +79,7 @@ class Semantics:
     doorbell: Doorbell = field(default_factory=Doorbell)
     questions: QuestionVectors = field(default_factory=QuestionVectors)
     question_seconds: float = QUESTION_SECONDS
+    breaker: Breaker = field(default_factory=Breaker)
     _asked: bool = False
     _has_failed: bool = False
     _was_active: EmbeddingModel | None = None
@@ -88,7 +91,8 @@ class Semantics:
     async def embed_query(self, text: str, asker: str) -> tuple[VectorQuery | None, SemanticStatus]:
         """Return the vector of an org's question, or `None` and why.
 
-        Never waits for a model to load, nor for a slow service longer than keyword search can wait for.
+        Never waits for a model to load, nor for a slow service longer than keyword search can wait for, nor at all for
+        one that has not answered lately.
         """
         if not analyse(text):
             return None, "wordless"
@@ -101,16 +105,30 @@ class Semantics:
             self._asked = True
             self.doorbell.ring()
             return None, "unavailable" if self._has_failed else "loading"
-        try:
-            async with self._in_time():
-                vector = await self.questions.get(embedder, text, asker)
-        except errors.EmbedderError as error:
-            logger.warning("question not embedded", extra={"reason": error.message})
+        vector = self.questions.find(embedder, text, asker)
+        if vector is None and (vector := await self._ask(embedder, text, asker)) is None:
             return None, "unavailable"
         scale = await self._get_scale(embedder)
         if embedder.knows(recognise(text)):
             return VectorQuery(vector, embedder.model.name, scale=scale), "used"
         return VectorQuery(vector, embedder.model.name, TRUST_OF_UNKNOWN), "used"
+
+    async def _ask(self, embedder: Embedder, text: str, asker: str) -> Vector | None:
+        """Return the embedding of a question that is not cached; `None` if it cannot be made in time.
+
+        The log says why. While the breaker is open, nobody waits and nothing is logged: that was done when it opened.
+        """
+        if self.breaker.is_open_for(embedder):
+            return None
+        try:
+            async with self._in_time():
+                vector = await self.questions.get(embedder, text, asker)
+        except errors.EmbedderError as error:
+            logger.warning("question not embedded", extra={"reason": error.message})
+            self.breaker.note_failure(embedder)
+            return None
+        self.breaker.note_answer()
+        return vector
 
     async def embed_found(self, texts: Sequence[str], asker: str) -> list[Vector]:
         """Return the vectors of texts that a source without vectors found for an org, in order.
@@ -121,8 +139,14 @@ class Semantics:
         embedder = await self.get_active()
         if embedder is None:
             raise errors.EmbedderError(GONE)
-        async with self._in_time():
-            return await self.questions.get_passages(embedder, texts, asker)
+        if self.breaker.is_open_for(embedder):
+            raise errors.EmbedderError(self.breaker.trouble or GONE)
+        try:
+            async with self._in_time():
+                return await self.questions.get_passages(embedder, texts, asker)
+        except errors.EmbedderError:
+            self.breaker.note_failure(embedder)
+            raise
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncGenerator[None]:

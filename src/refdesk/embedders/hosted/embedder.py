@@ -37,6 +37,11 @@ class HostedEmbedder(ABC):
         """Always true: there is nothing to load."""
         return True
 
+    @property
+    def is_remote(self) -> bool:
+        """Always true."""
+        return True
+
     def reads(self, text: str) -> bool:
         """Always true: any script is read."""
         return True

@@ -82,6 +82,11 @@ class LocalEmbedder:
         """Whether the model is in memory."""
         return self._encoder is not None
 
+    @property
+    def is_remote(self) -> bool:
+        """Always false: the model runs in this process."""
+        return False
+
     def reads(self, text: str) -> bool:
         """Whether at least half of the text's letters are Latin, and it has a letter or a digit at all.
 
