@@ -447,7 +447,8 @@ async def open_desk(
 async def _open_desk(
     settings: Settings, toolsets: Sequence[Toolset], in_background: bool, telemetry: Telemetry | None
 ) -> AsyncGenerator[Desk]:
-    open_base = choose_base(settings, toolsets, telemetry.tracer if telemetry is not None else None)
+    tracer = telemetry.tracer if telemetry is not None else None
+    open_base = choose_base(settings, toolsets, tracer, is_kept=in_background)
     failure: Exception | None = None
     async with connect_live(settings, toolsets) as (connected, live), anyio.create_task_group() as group:
         # Questions that are too slow are ended before the toolsets that they ask are closed.

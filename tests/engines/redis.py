@@ -162,10 +162,10 @@ def do_nothing() -> None:
 
 
 @asynccontextmanager
-async def open_patiently(url: str, wake: Callable[[], None] = do_nothing) -> AsyncGenerator[Shared]:
+async def open_patiently(url: str, wake: Callable[[], None] = do_nothing, desk: str = "") -> AsyncGenerator[Shared]:
     """Yield what is shared there. An answer is waited for as long as a slow machine takes to bring it: where nothing is
     broken, Redis is never away."""
-    async with open_shared(url, wake, patience=PATIENCE_SECONDS) as shared:
+    async with open_shared(url, wake, desk=desk, patience=PATIENCE_SECONDS) as shared:
         yield shared
 
 

@@ -34,7 +34,7 @@ JUDGED = {"gap", "impact", "impact_case", "impact_marks"}
 """Tell of something else, and have the field `by`: the name and the words of who judged go."""
 
 OF_NOBODY = {
-    *("chain", "size", "api_key", "move", "lease", "migration", "backup", "embedding_model", "cosine_scale"),
+    *("chain", "size", "api_key", "move", "lease", "migration", "backup", "store", "embedding_model", "cosine_scale"),
     *("embedding_failure", "sync", "sync_run", "quarantine", "sync_conversions", "sync_changes_begun"),
     *("_name_kind(toolset, at)", "gap_dropped", "impact_disputed", "impact_pending", "impact_change", "impact_state"),
     *("impact_reach", "impact_learned", "skill_import", "skill_source", "skill_generation", "skill_counters"),

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.syncing import SyncProgress
+    from refdesk.core.doorbell import Doorbell
     from refdesk.core.key_files import KeyFile
     from refdesk.core.keys import KeyRing
     from refdesk.core.knowledge_base import KnowledgeBase
     from refdesk.core.operations import Toolset
     from refdesk.core.search.semantics import Semantics
     from refdesk.core.tracing import Tracer
-    from refdesk.factories.stores import OpenStore
+    from refdesk.factories.stores import Coordination, OpenStore
     from refdesk.model import EmbeddingModel
     from refdesk.protocols import Embedder, JobQueue, Store
     from refdesk.settings import Settings
@@ -69,8 +70,14 @@ class Base:
 OpenBase: TypeAlias = Callable[[], AbstractAsyncContextManager[Base]]
 
 
-def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer | None) -> OpenBase:
+def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer | None, *, is_kept: bool) -> OpenBase:
     """Return what opens the stores of these toolsets; no store is opened yet.
+
+    Args:
+        settings: Where they are, and what they are used with.
+        toolsets: The toolsets.
+        tracer: Begins traces, if any are sent.
+        is_kept: Whether they stay open for background work, and not for one command.
 
     Raises:
         ConfigurationError: A setting names something that does not exist, or a key file that cannot be used.
@@ -82,7 +89,8 @@ def choose_base(settings: Settings, toolsets: Sequence[Toolset], tracer: Tracer 
     check_coordination(settings)
     # Read here, so that a file that cannot be read is reported at the start, before anybody is served.
     keys_file = open_key_file(settings)
-    return lambda: _open_base(settings, open_store, apart, tracer, keys_file)
+    coordinate = partial(open_coordination, settings, is_kept=is_kept)
+    return lambda: _open_base(settings, open_store, apart, tracer, keys_file, coordinate)
 
 
 def _choose_watches(tracer: Tracer | None) -> tuple[Callable[[Store], Store], Callable[[Embedder], Embedder]]:
@@ -138,6 +146,7 @@ async def _open_base(
     apart: Mapping[str, OpenStore],
     tracer: Tracer | None,
     keys_file: KeyFile | None,
+    coordinate: Callable[[Doorbell, Store], AbstractAsyncContextManager[Coordination]],
 ) -> AsyncGenerator[Base]:
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.clock import SystemClock
@@ -161,7 +170,7 @@ async def _open_base(
 
         store = await open_watched(open_store)
         semantics = Semantics(store, wanted, reopen)
-        coordination = await stack.enter_async_context(open_coordination(settings, semantics.doorbell))
+        coordination = await stack.enter_async_context(coordinate(semantics.doorbell, store))
         make_note = choose_note()
         keys, others = KeyRing(store, clock, list_scopes(), file=keys_file), dict[str, Base]()
         for toolset, open_other in apart.items():

@@ -183,8 +183,16 @@ def check_coordination(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def open_coordination(settings: Settings, doorbell: Doorbell) -> AsyncGenerator[Coordination]:
+async def open_coordination(
+    settings: Settings, doorbell: Doorbell, store: Store, *, is_kept: bool
+) -> AsyncGenerator[Coordination]:
     """Yield the queue and scratchpad in Redis if it is configured, even while it is down; else a queue in this process.
+
+    Args:
+        settings: Where Redis is.
+        doorbell: Rung when this process is to look for work by itself.
+        store: What the processes share that may use the same database of Redis.
+        is_kept: Whether this process claims that database for them.
 
     Raises:
         ConfigurationError: It is not a Redis URL.
@@ -194,7 +202,9 @@ async def open_coordination(settings: Settings, doorbell: Doorbell) -> AsyncGene
 
         yield Coordination(LocalQueue(doorbell))
         return
+    from refdesk.core.keeping.store_id import get_store_id, read_store_id
     from refdesk.queues.bullmq import open_shared
 
-    async with open_shared(settings.redis.get_secret_value(), doorbell.ring) as shared:
+    desk = await (get_store_id(store) if is_kept and store.obstacle is None else read_store_id(store))
+    async with open_shared(settings.redis.get_secret_value(), doorbell.ring, desk=desk) as shared:
         yield Coordination(shared.queue, shared.scratchpad)

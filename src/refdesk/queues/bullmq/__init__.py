@@ -26,7 +26,9 @@ class Shared:
 
 
 @asynccontextmanager
-async def open_shared(url: str, wake: Callable[[], None], *, patience: float = CALL_SECONDS) -> AsyncGenerator[Shared]:
+async def open_shared(
+    url: str, wake: Callable[[], None], *, desk: str = "", patience: float = CALL_SECONDS
+) -> AsyncGenerator[Shared]:
     """Yield the queue and the scratchpad at a URL, whether or not Redis is there; it may come and go meanwhile.
 
     Opening takes at most twice the patience. On leaving the block, pending announcements are sent if that is quick.
@@ -34,12 +36,13 @@ async def open_shared(url: str, wake: Callable[[], None], *, patience: float = C
     Args:
         url: `redis://` or `rediss://`, with user, password and database where needed; options of redis-py may follow.
         wake: Lets this process look for work by itself; called when Redis goes or comes, and for jobs it did not take.
+        desk: The id of the desk's store. A Redis that serves another one counts as away.
         patience: Seconds until a call without an answer means that Redis is away.
 
     Raises:
         ConfigurationError: The URL is not a Redis URL.
     """
-    async with open_connection(url, wake, patience) as connection:
+    async with open_connection(url, wake, patience, desk) as connection:
         queue = BullQueue(connection, wake)
         failure: Exception | None = None
         async with anyio.create_task_group() as group:

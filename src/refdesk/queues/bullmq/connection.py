@@ -39,14 +39,33 @@ QUIET_SECONDS = 60.0
 CONNECTIONS = 40
 PROBE_KEY = "refdesk:probe"
 QUEUE_PROBE_KEY = f"bull:{QUEUE_NAME}:refdesk:probe"
+DESK_KEY = f"bull:{QUEUE_NAME}:refdesk:desk"
+CLAIM_SECONDS = 20.0
+"""How long a database stays a desk's after its last probe."""
+
 PROBE = """
 for _, write in ipairs({{'hset', 'f', 'v'}, {'lpush', 'v'}, {'zadd', 0, 'v'}, {'xadd', '*', 'f', 'v'}, {'set', 'v'}}) do
   redis.call(write[1], KEYS[2], unpack(write, 2))
   redis.call('del', KEYS[2])
 end
 redis.call('set', KEYS[1], 1, 'px', 1000)
+local owner = redis.call('get', KEYS[3])
+if owner and owner ~= ARGV[1] then
+  return 0
+end
+if ARGV[1] ~= '' then
+  redis.call('set', KEYS[3], ARGV[1], 'px', ARGV[2])
+end
+return 1
 """
-"""Does what BullMQ does, on scratch keys: a user who may write values but not run scripts cannot use the queue."""
+"""Does what BullMQ does, on scratch keys: a user who may write values but not run scripts cannot use the queue. Then
+claims the database for a desk, and returns whether it is no other's: that one's workers would find none of the
+documents, and end the jobs."""
+
+ELSEWHERE = (
+    "Redis serves another desk: one with another store uses this database, or did seconds ago. Give each its own, by "
+    "the number in REFDESK_REDIS."
+)
 
 DATABASE = re.compile(r"/?|/\d+")
 MAY_NOT = ("ACL failure", "can't run this command", "can't access")
@@ -134,6 +153,9 @@ class RedisConnection:
         on_change: Called when Redis goes down or comes up.
         trouble: Why Redis is down; `None` while it is up.
         patience: Seconds without an answer to a call after which Redis counts as down.
+        desk: The id of the desk's store; empty to claim nothing.
+        is_ours: Whether the last answered probe found no other desk; `None` before the first. While one does, Redis
+            counts as down.
     """
 
     url: str = field(repr=False)
@@ -141,6 +163,9 @@ class RedisConnection:
     on_change: Callable[[], None]
     trouble: str | None = None
     patience: float = CALL_SECONDS
+    desk: str = ""
+    is_ours: bool | None = None
+    _turned: anyio.Event = field(default_factory=anyio.Event)
     _quiet_until: float = 0.0
     _is_told: bool = False
     _bell: Doorbell = field(default_factory=Doorbell)
@@ -155,8 +180,13 @@ class RedisConnection:
         return await self._try(ask) if self.is_up else None
 
     async def probe(self) -> None:
-        """Find out whether Redis is up, which includes accepting what a queue writes."""
-        await self._try(lambda: cast("Any", self.client).eval(PROBE, 2, PROBE_KEY, QUEUE_PROBE_KEY))
+        """Find out whether Redis is up, which includes accepting what a queue writes, and serves no other desk."""
+        await self._try(self._claim)
+
+    async def wait_until(self, *, is_ours: bool) -> None:
+        """Return once a probe has found that Redis serves no other desk, or that it does."""
+        while self.is_ours is not is_ours:
+            await self._turned.wait()
 
     async def watch(self) -> None:
         """Probe until cancelled, more often while Redis is down."""
@@ -167,6 +197,14 @@ class RedisConnection:
                 await anyio.sleep(PROBE_SECONDS_WHEN_DOWN)
             await self.probe()
 
+    async def _claim(self) -> None:
+        keys, values = (PROBE_KEY, QUEUE_PROBE_KEY, DESK_KEY), (self.desk, round(CLAIM_SECONDS * 1000))
+        is_ours = bool(await cast("Any", self.client).eval(PROBE, len(keys), *keys, *values))
+        if is_ours is not self.is_ours:
+            self.is_ours = is_ours
+            turned, self._turned = self._turned, anyio.Event()
+            turned.set()
+
     async def _try(self, ask: Callable[[], Awaitable[Answer]]) -> Answer | None:
         try:
             with anyio.fail_after(self.patience):
@@ -174,7 +212,7 @@ class RedisConnection:
         except FAILURES as error:
             self._note(explain(error))
             return None
-        self._note(None)
+        self._note(ELSEWHERE if self.is_ours is False else None)
         return answer
 
     def _note(self, trouble: str | None) -> None:
@@ -192,13 +230,15 @@ class RedisConnection:
 
 
 @asynccontextmanager
-async def open_connection(url: str, on_change: Callable[[], None], patience: float) -> AsyncGenerator[RedisConnection]:
+async def open_connection(
+    url: str, on_change: Callable[[], None], patience: float, desk: str
+) -> AsyncGenerator[RedisConnection]:
     """Yield a connection that has been probed once and is being watched; it is closed when the block is left.
 
     Raises:
         ConfigurationError: The URL is not a Redis URL.
     """
-    connection = RedisConnection(url, connect(url, patience), on_change, patience=patience)
+    connection = RedisConnection(url, connect(url, patience), on_change, patience=patience, desk=desk)
     failure: Exception | None = None
     await connection.probe()
     async with anyio.create_task_group() as group:

@@ -132,6 +132,7 @@ async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], A
     """
     processor = Processor(work)
     while True:
+        await connection.wait_until(is_ours=True)
         client = connect(connection.url, ANSWER_SECONDS)
         options: dict[str, Any] = {
             "connection": client,
@@ -155,11 +156,14 @@ async def work_off(connection: RedisConnection, work: Callable[[EmbeddingJob], A
 
 
 async def _run(worker: _Worker, connection: RedisConnection) -> None:
-    """Run a worker until it ends or this is cancelled; then let it finish its jobs, and cut off what takes too long."""
+    """Run a worker until it ends, Redis serves another desk or this is cancelled; then let it finish its jobs, and cut
+    off what takes too long."""
     running = asyncio.ensure_future(worker.run())
+    leaving = asyncio.ensure_future(connection.wait_until(is_ours=False))
     try:
-        await asyncio.wait({running})
+        await asyncio.wait({running, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        leaving.cancel()
         with anyio.CancelScope(shield=True):
             draining = asyncio.ensure_future(_drain(worker, running))
             # If Redis does not answer, no job can be completed there, and shutting down must not wait for it.
