@@ -14,7 +14,7 @@ import pytest
 from refdesk.core import keys
 from refdesk.core.background import leases
 from refdesk.core.clock import FixedClock
-from refdesk.core.keeping import erasing, migrating
+from refdesk.core.keeping import erasing, migrating, store_id
 from refdesk.core.writing import audit
 from refdesk.core.writing.tombstones import make_barrier
 from refdesk.errors import ConflictError
@@ -359,6 +359,17 @@ async def test_a_target_that_holds_something_is_refused(source: MemoryStore, tar
     await put(target, make_document("own"))
     with pytest.raises(ConflictError, match="not empty"):
         await migrating.migrate(source, target, "here")
+
+
+@pytest.mark.parametrize("has_id", [False, True])
+async def test_a_target_that_was_only_served_takes_the_id_of_its_source(
+    source: MemoryStore, target: Store, has_id: bool
+) -> None:
+    await fill(source)
+    await store_id.get_store_id(target)
+    known = await store_id.get_store_id(source) if has_id else ""
+    await migrating.migrate(source, target, "here")
+    assert await store_id.read_store_id(target) == known
 
 
 async def test_a_target_of_another_source_is_refused(source: MemoryStore, target: Store) -> None:

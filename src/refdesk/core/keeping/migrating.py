@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from refdesk.core import keys
 from refdesk.core.background import leases
 from refdesk.core.background.failures import FAILURE_KIND
-from refdesk.core.keeping import moves
+from refdesk.core.keeping import moves, store_id
 from refdesk.core.keeping.contents import Contents, make_digest, summarise_document, tell, write_link, write_metadata
 from refdesk.core.search.semantics import read_active
 from refdesk.core.writing import quotas, sizes
@@ -205,6 +205,8 @@ async def copy(
     stage = position.stage
     if position.stage == "documents":
         begin("moving")
+        if part.org is None and part.is_rest:
+            await store_id.forget_store_id(target)
         async with AsyncExitStack() as stack:
             if part.org is None:
                 # Other orgs in the target would have to wait for the work that a load leaves for its end.
@@ -333,7 +335,7 @@ async def _holds_others(source: Store, target: Store, part: Part) -> bool:
     if part.is_rest and await target.list_audited_orgs():
         return True
     async for records in read_all_records(target, None):
-        keys = [record.key for record in records if part.has_record(record)]
+        keys = [record.key for record in records if part.has_record(record) and record.key != store_id.KEY]
         if None in await source.get_many_metadata(keys):
             return True
     return False

@@ -10,12 +10,12 @@ from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 if TYPE_CHECKING:
     from refdesk.protocols import Reader, Store
 
-_KEY = MetadataKey(SHARED_ORG, "store", "id")
+KEY = MetadataKey(SHARED_ORG, "store", "id")
 
 
 async def read_store_id(reader: Reader) -> str:
     """Return the id; empty if the store has none yet."""
-    record = await reader.get_metadata(_KEY)
+    record = await reader.get_metadata(KEY)
     return str(record.value["id"]) if record is not None else ""
 
 
@@ -26,5 +26,11 @@ async def get_store_id(store: Store) -> str:
         return known
     async with store.transaction() as transaction:
         chosen = await read_store_id(transaction) or uuid4().hex
-        await transaction.put_metadata([Metadata(_KEY, {"id": chosen})])
+        await transaction.put_metadata([Metadata(KEY, {"id": chosen})])
     return chosen
+
+
+async def forget_store_id(store: Store) -> None:
+    """Remove the id, since the store becomes another one."""
+    async with store.transaction() as transaction:
+        await transaction.remove_metadata([KEY])
