@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from redis.exceptions import BusyLoadingError, ResponseError
 
 from refdesk.errors import ConfigurationError, EmbedderError
 from refdesk.protocols import EmbeddingJob, JobOutcome
-from refdesk.queues.bullmq import Shared, open_shared, working
+from refdesk.queues.bullmq import Shared, connection, open_shared, working
 from refdesk.queues.bullmq.connection import CALL_SECONDS
 from tests.engines import redis
 from tests.engines.redis import do_nothing, open_patiently, until
@@ -171,6 +173,39 @@ async def test_a_redis_that_is_full_is_away() -> None:
             await until(lambda: is_up(shared))
 
 
+async def test_a_redis_with_too_many_clients_is_away_and_says_why() -> None:
+    with redis.running("--maxclients", "1") as server:
+        with socket.create_connection(("127.0.0.1", server.port)):
+            async with open_patiently(server.url) as shared:
+                assert shared.queue.trouble == "Redis is away: it takes no more clients; raise its maxclients."
+                await check_away(shared)
+        async with open_patiently(server.url) as shared:
+            await until(lambda: is_up(shared))
+
+
+SCRIPT_OF_6_2 = "Error running script (call to f_d1bfa850232c): @user_script:1: @user_script: 1: "
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ResponseError(f"{SCRIPT_OF_6_2}-OOM command not allowed when used memory > 'maxmemory'."), connection.FULL),
+        (ResponseError(f"{SCRIPT_OF_6_2}-READONLY You can't write against a read only replica."), connection.REPLICA),
+        (
+            ResponseError(f"{SCRIPT_OF_6_2}-NOREPLICAS Not enough good replicas."),
+            "it answers with the error NOREPLICAS",
+        ),
+        (
+            ResponseError(f"{SCRIPT_OF_6_2}The user executing the script can't run this command or subcommand"),
+            "it refuses the credentials or lacks a permission",
+        ),
+        (BusyLoadingError("Redis is loading the dataset in memory"), "it is still reading its data after a start"),
+    ],
+)
+def test_older_servers_and_those_that_start_say_why_in_other_words(error: Exception, reason: str) -> None:
+    assert connection.explain(error) == f"Redis is away: {reason}."
+
+
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -203,6 +238,15 @@ async def test_a_user_who_may_do_what_the_reference_says_can_use_the_queue() -> 
             await until(worker.has_done)
             assert await shared.queue.forget(lambda _: True)
             assert await shared.scratchpad.count("rate:acme:ann", 60) == 1
+
+
+async def test_a_user_who_may_not_name_connections_works_on_the_queue_too() -> None:
+    worker = Worker()
+    with redis.running() as server:
+        server.ask("ACL", "SETUSER", "default", "-client")
+        async with open_patiently(server.url) as shared, worker.working(shared):
+            assert await shared.queue.enqueue([JOB])
+            await until(worker.has_done)
 
 
 async def test_a_database_that_there_is_not_is_told() -> None:

@@ -15,7 +15,14 @@ import anyio
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -70,10 +77,16 @@ ELSEWHERE = (
 DATABASE = re.compile(r"/?|/\d+")
 MAY_NOT = ("ACL failure", "can't run this command", "can't access")
 NO_DATABASE = ("DB index is out of range", "Invalid Database")
+CROWDED = "max number of clients"
 CLUSTER = ("same slot", "CROSSSLOT", "MOVED", "SELECT is not allowed in cluster")
 """Texts by which Redis reveals a cluster within errors of another kind."""
 
-ERROR_CODE = re.compile(r"(?:^|caused error: )([A-Z]{3,})\b")
+ERROR_CODE = re.compile(r"(?:^|caused error: |script: \d+: -)([A-Z]{3,})\b")
+"""The code of an error, also of one within a script, which Redis 6.2 and BullMQ put into a text of their own."""
+
+FULL = "its memory is full; raise its maxmemory"
+REPLICA = "it is a replica, which takes no writes; REFDESK_REDIS must name the primary"
+CODES = {"OOM": FULL, "READONLY": REPLICA}
 
 
 def connect(url: str, seconds: float) -> Redis:
@@ -117,9 +130,13 @@ def _find_refusal(told: str, error: Exception) -> str | None:
     if isinstance(error, AuthenticationError | NoPermissionError) or any(text in told for text in MAY_NOT):
         return "it refuses the credentials or lacks a permission"
     if isinstance(error, OutOfMemoryError):
-        return "its memory is full; raise its maxmemory"
+        return FULL
     if isinstance(error, ReadOnlyError):
-        return "it is a replica, which takes no writes; REFDESK_REDIS must name the primary"
+        return REPLICA
+    if isinstance(error, BusyLoadingError):
+        return "it is still reading its data after a start"
+    if CROWDED in told:
+        return "it takes no more clients; raise its maxclients"
     if any(text in told for text in NO_DATABASE):
         return "it has no database of that number"
     if any(text in told for text in CLUSTER):
@@ -127,7 +144,7 @@ def _find_refusal(told: str, error: Exception) -> str | None:
     if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
         return None
     code = ERROR_CODE.search(told)
-    return f"it answers with the error {code[1]}" if code else "it answers with an error"
+    return CODES.get(code[1], f"it answers with the error {code[1]}") if code else "it answers with an error"
 
 
 def _find_obstacle(error: BaseException) -> str:

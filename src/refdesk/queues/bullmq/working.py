@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 import bullmq
+from redis.exceptions import NoPermissionError
 
 from refdesk import errors
 from refdesk.queues.bullmq.connection import FAILURES, connect
@@ -74,7 +75,17 @@ class _Worker(Protocol):
 
 
 class _BullWorker(bullmq.Worker):
-    """Fails a job whose record cannot be read, like one that names no document: it would be fetched again for ever."""
+    """Fails a job whose record cannot be read, like one that names no document: it would be fetched again for ever; and
+    works also for a user of Redis who may not name connections, who in Redis 6.2 is everybody without admin rights."""
+
+    async def _ensure_client_names(self) -> None:
+        """Show the worker to whoever lists clients, if that is allowed; asked first, since BullMQ would end instead."""
+        try:
+            if not self._client_name_set:
+                await cast("Any", self.client).client_setname(QUEUE_NAME)
+        except NoPermissionError:
+            self._client_name_set = True
+        await cast("Any", super())._ensure_client_names()
 
     async def nextJobFromJobData(
         self,
