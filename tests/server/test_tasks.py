@@ -18,11 +18,11 @@ from pydantic import Field
 
 from refdesk.app import Desk, open_desk
 from refdesk.core.background.leases import Holder
-from refdesk.core.background.tasks import MOST_WORKING, TaskLog
+from refdesk.core.background.tasks import MOST_WORKING, Task, TaskLog
 from refdesk.core.clock import FixedClock
 from refdesk.core.context import Context
 from refdesk.core.operations import Effects, Operation, Route, Toolset
-from refdesk.errors import ConflictError
+from refdesk.errors import ConflictError, StoreError
 from refdesk.model import JsonValue, Principal
 from refdesk.server import mcp
 from refdesk.server.tasks import EXTENSION
@@ -251,6 +251,35 @@ async def test_what_a_process_left_behind_is_taken_over_or_said_to_be_interrupte
     assert tool.begun == ["left"] * is_repeatable
     assert shown["status"] == ("completed" if is_repeatable else "failed")
     assert "interrupted" in str(shown.get("error")) or is_repeatable
+
+
+async def test_a_store_that_fails_meanwhile_costs_no_outcome(
+    desk: Desk, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[str] = []
+    change = TaskLog._change  # pyright: ignore[reportPrivateUsage] - what every write of a task that runs goes through
+
+    async def fail_at_first(log: TaskLog, task: Task, **changes: object) -> bool:
+        name = "finish" if "outcome" in changes else "renew"
+        if failed.count(name) < 3:
+            failed.append(name)
+            raise StoreError("The store is away.")
+        return await change(log, task, **changes)
+
+    monkeypatch.setattr(TaskLog, "_change", fail_at_first)
+    adapter = mcp.Adapter(desk, mcp.identify_local(READER, is_agent_known=True))
+    adapter.tasks.at_once = adapter.tasks.renew_seconds = 0.01
+    async with Client(adapter.build_server(), mode=MODERN, extensions=[TakesTasks()]) as client:
+        id = await begin(client)
+        with anyio.fail_after(120):
+            while failed.count("renew") < 3:
+                await anyio.lowlevel.checkpoint()
+            tool.may_go_on.set()
+            while (shown := await ask(client.session, "tasks/get", id))["status"] == "working":
+                await anyio.lowlevel.checkpoint()
+    assert shown["result"]["structuredContent"] == {"said": "hello", "by": "tester"}
+    assert failed.count("finish") == 3
+    assert tool.begun == ["hello"]
 
 
 async def test_an_agent_has_a_bounded_number_of_tasks(desk: Desk) -> None:

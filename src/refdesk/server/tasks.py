@@ -43,7 +43,8 @@ AT_ONCE_SECONDS = 0.5
 """A call that finishes within this time does not become a task."""
 
 RENEW_SECONDS = 5.0
-"""How often the lease of a running task is renewed; the lease is six times as long."""
+"""How often the lease of a running task is renewed, and its outcome offered to a store that fails; the lease is six
+times as long."""
 
 SWEEP_SECONDS = 60.0
 """How often a server looks for tasks whose process has died."""
@@ -97,12 +98,14 @@ class Tasks:
         identify: Returns who sent a message.
         redo: Returns the work of a task whose process died; `None` if it is not safe to do twice.
         at_once: A call that finishes within this many seconds does not become a task.
+        renew_seconds: See `RENEW_SECONDS`.
     """
 
     desk: Desk
     identify: Callable[[RequestContext], Principal]
     redo: Callable[[Task], Work | None]
     at_once: float = AT_ONCE_SECONDS
+    renew_seconds: float = RENEW_SECONDS
     _log: TaskLog | None = None
     _running: dict[str, _Run] = field(default_factory=dict[str, _Run])
 
@@ -200,24 +203,40 @@ class Tasks:
 
     async def _follow(self, task: Task, run: _Run) -> None:
         """Renew a task's lease while it is worked on, and store its outcome."""
-        log = await self._get_log()
         try:
             while not run.ended.is_set():
-                with anyio.move_on_after(RENEW_SECONDS):
+                with anyio.move_on_after(self.renew_seconds):
                     await run.ended.wait()
-                if not run.ended.is_set() and not await log.renew(task, run.message):
+                if not run.ended.is_set() and not await self._renew(task, run):
                     run.scope.cancel()
                     await run.ended.wait()
+            while not await self._keep(task, run):  # noqa: ASYNC110 - the store may be another process
+                await anyio.sleep(self.renew_seconds)
+        finally:
+            self._running.pop(task.id, None)
+
+    async def _renew(self, task: Task, run: _Run) -> bool:
+        """Renew a task's lease; return whether the task is this process's. It stays so while the store fails, since
+        nobody can take it over by that store either."""
+        try:
+            return await (await self._get_log()).renew(task, run.message)
+        except errors.RefdeskError as error:
+            logger.warning("task not renewed", extra={"reason": error.message})
+            return True
+
+    async def _keep(self, task: Task, run: _Run) -> bool:
+        """Store the outcome of a task, if it has one; return whether that is done, or was another process's to do."""
+        try:
+            log = await self._get_log()
             if run.outcome is not None:
                 await log.finish(task, "completed", _dump(run.outcome[0]))
             elif run.error is not None:
                 failed: JsonObject = {"code": run.error.error.code, "message": run.error.error.message}
                 await log.finish(task, "failed", failed, run.error.error.message)
         except errors.RefdeskError as error:
-            # The lease will expire, and whichever process looks next takes the task over.
             logger.warning("task not kept", extra={"reason": error.message})
-        finally:
-            self._running.pop(task.id, None)
+            return False
+        return True
 
     async def _sweep(self) -> None:
         """Take over the tasks of processes that died, again and again while the desk is open."""
