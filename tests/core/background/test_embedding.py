@@ -50,6 +50,26 @@ async def test_documents_get_vectors_and_can_be_found_by_them() -> None:
     assert len(found.candidates) == 40
 
 
+class AbsentEmbedder(ScriptedEmbedder):
+    """Embeds nothing, and counts how often it is asked for passages: each time a service that hangs is waited for."""
+
+    attempts: int = 0
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        self.attempts += 1
+        return await super().embed_passages(texts)
+
+
+async def test_a_service_that_is_away_is_not_waited_for_once_more_for_a_document() -> None:
+    embedder = AbsentEmbedder(is_down=True)
+    bench = Bench(embedder)
+    await bench.put(*(make_document(f"{n}") for n in range(3)))
+    with pytest.raises(EmbedderError):
+        await bench.indexer.run_once()
+    assert (embedder.attempts, len(embedder.asked)) == (1, 1)
+    assert await bench.indexer.list_failures() == []
+
+
 class WatchedEmbedder(ScriptedEmbedder):
     """Notes how much an indexer says it is working on while it embeds."""
 

@@ -22,6 +22,7 @@ from refdesk.core.background.due import Lookout
 from refdesk.core.background.failures import FAILURE_KIND, make_key, read_failure
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.vectors import embed_all
+from refdesk.core.search.breaker import PROBE, find_trouble
 from refdesk.core.search.semantics import GONE
 from refdesk.model import Collection, Document, JsonValue, Metadata, State
 from refdesk.protocols import EmbeddingJob
@@ -75,7 +76,8 @@ MOST_HELD_SECONDS = 30.0
 MOST_SET_ASIDE = 0.1
 """Largest share of documents that a new model may refuse and still take over: beyond it, something is wrong with it."""
 
-PROBE = "Is anybody there?"
+PROBE_SECONDS = 10.0
+"""How long an embedder that failed has for a probe, which says whether its documents are to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +435,9 @@ class Indexer:
         try:
             return await embed_all(self.semantics.wanted, documents)
         except errors.EmbedderError:
+            # Asked once, before each document waits for every attempt at a service that hangs.
+            if await find_trouble(self.semantics.wanted, PROBE_SECONDS) is not None:
+                raise
             return await self._embed_one_by_one(documents)
 
     async def _embed_one_by_one(self, documents: Sequence[Document]) -> list[Embedded]:
