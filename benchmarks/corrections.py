@@ -51,7 +51,7 @@ class Drawn:
     """An embedder as wide as the packaged one, whose vectors are drawn from all directions alike."""
 
     model = EmbeddingModel("drawn-384", 384)
-    is_ready = True
+    is_ready, is_remote = True, False
 
     def __init__(self) -> None:
         self._chance = np.random.default_rng(SEED)

@@ -18,6 +18,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from refdesk.core.context import Context
+from refdesk.core.keeping.store_id import get_store_id
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.embedders.hashing import HashingEmbedder
@@ -99,7 +100,8 @@ class Writer:
 async def open_writer(home: Path, url: str, seed: int, patience: float = CALL_SECONDS) -> AsyncGenerator[Writer]:
     async with open_store(home / "refdesk.sqlite3") as opened:
         semantics = Semantics(opened, HashingEmbedder())
-        async with open_shared(url, semantics.doorbell.ring, patience=patience) as shared:
+        desk = await get_store_id(opened)
+        async with open_shared(url, semantics.doorbell.ring, desk=desk, patience=patience) as shared:
             base = KnowledgeBase(opened, semantics, queue=shared.queue, scratchpad=shared.scratchpad)
             yield Writer(base, random.Random(seed))
 
