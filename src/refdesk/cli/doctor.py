@@ -428,9 +428,9 @@ async def _check_console(issuer: str, base: str) -> Check:
     try:
         endpoints = await Issuer(issuer).find_endpoints()
     except errors.RefdeskError as error:
-        return Check("console sign-in", "fail", error.message, "People sign in to the console with keys alone.")
+        return Check("console", "fail", error.message, "People sign in to the console with keys alone.")
     advice = f"The client must be registered for the redirect URI {base}{RETURN}."
-    return Check("console sign-in", "ok", f"people are sent to {endpoints.authorization}", advice)
+    return Check("console", "ok", f"people are sent to {endpoints.authorization}", advice)
 
 
 async def check_sign_in(settings: Settings) -> list[Check]:

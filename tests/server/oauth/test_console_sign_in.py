@@ -430,7 +430,7 @@ async def test_the_doctor_says_where_people_are_sent_and_what_to_register(
 ) -> None:
     async def look() -> tuple[str, str, str]:
         settings = make_settings(tmp_path, **{"oauth_issuer": issuer.url, **CHOSEN})
-        [check] = [each for each in await check_sign_in(settings) if each.name == "console sign-in"]
+        [check] = [each for each in await check_sign_in(settings) if each.name == "console"]
         return check.status, check.found, check.advice
 
     status, found, advice = await look()
