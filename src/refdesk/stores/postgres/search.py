@@ -120,8 +120,8 @@ class Searcher:
     async def find_in(self, schema: str, request: FindRequest, changes: int) -> Found | None:
         """Return what matches, or `None` where what answered lacks some of the org's changes, or another store.
 
-        That is told together with the answer: behind one address there may be several servers, and which of them
-        answered something else before says nothing about this one.
+        The answer itself says so: behind one address there may be several servers, and what another of them said
+        before says nothing about this one.
         """
         step = Step(Statement(GET_CHANGES, (request.collection.org, schema)), "changes")
         answer = await self._search(request, step)
