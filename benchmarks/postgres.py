@@ -342,7 +342,7 @@ def _print_times(times: Times, results: dict[str, object]) -> None:
 
 
 def _print_bytes(sizes: dict[str, tuple[int, int]], stored: int, notes: int, results: dict[str, object]) -> None:
-    own = {name: pair for name, pair in sizes.items() if name != "plain_notes"}
+    own = {name: pair for name, pair in sizes.items() if not name.startswith("plain_")}
     total = sum(whole for _, whole in own.values())
     print(f"{total / stored:.0f} bytes a note, plain {sizes['plain_notes'][1] / notes:.0f}")
     for name, (table, whole) in own.items():

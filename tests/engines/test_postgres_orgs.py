@@ -15,6 +15,7 @@ from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store
 from refdesk.stores.postgres.store import PostgresStore
 from tests.engines.postgres import get_store_url
+from tests.engines.postgres_plans import explain
 from tests.stores.samples import NOTES, asking, find_ids, make_document, put, revise
 
 pytestmark = pytest.mark.engines
@@ -49,6 +50,19 @@ async def test_a_transaction_of_one_org_holds_up_nobody_in_another(store: Store,
             await put(another, make_document("late", "plum"))
     assert await find_ids(store, asking("apple plum")) == ["held"]
     assert len(await find_ids(store, asking("pear", collection=OTHER))) == 2
+
+
+async def test_a_large_org_among_many_small_ones_is_searched_by_words(store: Store) -> None:
+    sizes = {"large": 2000, **{f"small-{number}": 5 for number in range(200)}}
+    async with store.loading():
+        for org, size in sizes.items():
+            place = Collection(org, "notes")
+            await put(store, *[make_document(str(n), f"apple word{n}", collection=place) for n in range(size)])
+    large = Collection("large", "notes")
+    for request in (asking("word7", collection=large), asking("word7", collection=large, title_contains="word7")):
+        plans = await explain(store, request, is_generic=True)
+        assert "Bitmap Index Scan on entries_by_word" in plans
+        assert "Bitmap Index Scan on entries_pkey" not in plans, "it would read the whole org"
 
 
 async def test_many_agents_of_an_org_use_up_its_quota_to_the_last_note(store: Store, another: Store) -> None:

@@ -59,6 +59,11 @@ _LIST_NODES = """
     FROM pg_dist_node node WHERE noderole = 'primary' ORDER BY groupid
 """
 
+_PLAN_SHARDS = Text("""
+    SELECT run_command_on_shards('entries', 'ALTER TABLE %s ALTER COLUMN org SET (n_distinct = 1)'),
+        run_command_on_shards('entries', 'ANALYZE %s')
+""")
+
 OF_COORDINATOR = frozenset({"counters", "refdesk_migrations"})
 """Tables of the store as a whole, which only the coordinator has."""
 
@@ -151,6 +156,13 @@ async def distribute(session: Session) -> None:
             raise ConfigurationError(f"The table {name} has no org to be distributed by: take it out of the schema.")
     await session.run_script(_read_run())
     await session.send(_NOBODY, Statement(_DISTRIBUTE_RUN))
+
+
+async def plan_shards(connections: Connections) -> None:
+    """Have each shard plan searches for orgs of any size, as the schema has it for a table of one server."""
+    async with connections.pool.lend() as connection:
+        # By connections of its own, which see shards only once they are committed. A node that is gone is left out.
+        await connections.send_alone(connection, Statement(_PLAN_SHARDS))
 
 
 async def _copy(session: Session, name: str) -> None:

@@ -227,13 +227,13 @@ async def open_store(
     connections = Connections(url, patience_seconds)
     try:
         cluster = await distribution.find_cluster(connections)
-        engine = await _prepare(connections, clock)
+        engine, is_new = await _prepare(connections, clock)
         if cluster is not None:
             if read:
                 raise ConfigurationError(
                     "REFDESK_STORE names a Citus cluster, whose searches go to its nodes: leave REFDESK_STORE_READ out."
                 )
-            connections = await _join_cluster(connections, cluster)
+            connections = await _join_cluster(connections, cluster, is_new=is_new)
             engine = f"Citus {cluster.version} on {cluster.nodes} nodes, {engine}"
         if await backfill.is_outdated(connections):
             await _work(connections, backfill.rebuild)
@@ -261,17 +261,22 @@ async def stands_above_policies(url: str) -> bool:
             await connections.pool.close()
 
 
-async def _prepare(connections: Connections, clock: Clock) -> str:
+async def _prepare(connections: Connections, clock: Clock) -> tuple[str, bool]:
+    """Return the versions of what serves, for display, and whether the schema was made or changed."""
     engine, has_schema = await examine(connections)
     migrations = load_migrations()
-    if not has_schema or await get_missing(connections, migrations):
+    is_new = not has_schema or bool(await get_missing(connections, migrations))
+    if is_new:
         await _work(connections, lambda session: migrate(session, migrations, encode_instant(clock.now())))
-    return engine
+    return engine, is_new
 
 
-async def _join_cluster(connections: Connections, cluster: Cluster) -> Connections:
-    if not await distribution.is_complete(connections):
+async def _join_cluster(connections: Connections, cluster: Cluster, *, is_new: bool) -> Connections:
+    is_complete = await distribution.is_complete(connections)
+    if not is_complete:
         await _work(connections, distribution.distribute)
+    if is_new or not is_complete:
+        await distribution.plan_shards(connections)
     return CitusConnections(connections, cluster.path, await distribution.list_tables(connections))
 
 
