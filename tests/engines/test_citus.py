@@ -43,6 +43,16 @@ async def list_found(store: Store, org: str) -> set[str]:
     return {candidate.id for candidate in found.candidates}
 
 
+async def test_every_shard_plans_searches_for_orgs_of_any_size(tmp_path: Path) -> None:
+    async with open_store(citus.get_store_url(tmp_path)):
+        pass
+    options = "SELECT attoptions FROM pg_attribute WHERE attrelid = '%s'::regclass AND attname = 'org'"
+    ask = "SELECT success, result FROM run_command_on_shards('entries', %s)"
+    with citus.get_cluster().coordinator.connect(get_schema(tmp_path)) as connection:
+        told = fetch(connection, ask, [options])
+    assert set(told) == {(True, "{n_distinct=1}")}
+
+
 async def test_every_table_is_where_it_belongs(tmp_path: Path) -> None:
     url = citus.get_store_url(tmp_path)
     async with open_store(url) as store:

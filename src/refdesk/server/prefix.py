@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from refdesk.settings import Settings
 
 OWN = frozenset(
-    {
-        *(".well-known", "assets", "console", "docs", "health", "mcp", "messages", "metrics", "openapi.json", "ready"),
-        "sse",
-    }
+    (".well-known", "assets", "console", "docs", "health", "mcp", "messages", "metrics", "openapi.json", "ready", "sse")
 )
 """What addresses of the server begin with, besides those of operations and resources."""
 
