@@ -29,7 +29,7 @@ from refdesk.factories.backups import choose_schedule, is_own, make_backup
 from refdesk.factories.bases import Base
 from refdesk.factories.toolsets import load_toolsets
 from refdesk.model import State
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.stores.sqlite import open_store
 from refdesk.stores.sqlite.freezing import Sizes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from refdesk.gaps.keeping import Keeper
     from refdesk.gaps.missed import Waiting
     from refdesk.impact.examining import Examiner
-    from refdesk.model import CollectionStatistics, Principal
+    from refdesk.model import EmbeddedCount, Principal
     from refdesk.settings import Settings
     from refdesk.telemetry import Telemetry
 
@@ -243,8 +243,8 @@ class Desk:
         """Return the name of the toolset that has an entry of this name."""
         return find_owner(self.toolsets, entry.name).name
 
-    async def get_health(self) -> Health:
-        """Return the health of the desk; what is wrong with it is reported, not raised."""
+    async def get_health(self, note_answer: Callable[[], None] = lambda: None) -> Health:
+        """Return the health; what is wrong is reported, not raised. Answers are noted before documents are counted."""
         from refdesk.core.background.health import Health, add_backlogs, measure_backlog
         from refdesk.core.clock import SystemClock
         from refdesk.core.keeping.unfinished import find_unfinished
@@ -257,8 +257,10 @@ class Desk:
                 away += [node.problem for node in await each.knowledge_base.store.list_nodes()]
                 await each.knowledge_base.store.check()
                 away += [f"{one.found} {one.advice}" for one in await find_unfinished(each.knowledge_base.store)]
-            toolsets = await self._get_toolset_healths(base)
-            backlog = add_backlogs([await measure_backlog(each.indexer) for each in base.each()])
+            note_answer()
+            counts = [(each, await each.indexer.count()) for each in base.each()]
+            toolsets = await self._get_toolset_healths(base, counts)
+            backlog = add_backlogs([await measure_backlog(each.indexer, own) for each, own in counts])
             now = base.knowledge_base.clock.now()
             backups, unmade = await look_at_backups(self.settings, base, self._opened_at or now)
             change = await self._measure_change(base)
@@ -279,9 +281,7 @@ class Desk:
             problems.append(f"Each process works for itself meanwhile: {base.queue.trouble}")
         if backlog.set_aside:
             problems.append(SET_ASIDE)
-        problems += words_only
-        if unmade is not None:
-            problems.append(unmade)
+        problems += [*words_only, *filter(None, [unmade])]
         status = "failing" if failures else "degraded" if problems else "ok"
         is_open, made = base.semantics.breaker.trouble is not None, backups.made_at
         return Health(status, (*failures, *problems), toolsets, now, backlog, made, change, is_open)
@@ -293,14 +293,16 @@ class Desk:
         found = await self.get_upkeep(base).get_embedding()
         return found if found.is_changing else None
 
-    async def _get_toolset_healths(self, base: Base) -> dict[str, ToolsetHealth]:
-        counts, elsewhere = Counter[str](), Counter[str]()
-        for each in base.each():
-            for statistics in await each.knowledge_base.store.get_statistics():
-                toolset = statistics.collection.toolset
-                (counts if base.of(toolset) is each else elsewhere)[toolset] += count_living(statistics)
+    async def _get_toolset_healths(
+        self, base: Base, counts: Iterable[tuple[Base, Iterable[EmbeddedCount]]]
+    ) -> dict[str, ToolsetHealth]:
+        documents, elsewhere = Counter[str](), Counter[str]()
+        for each, own in counts:
+            for one in own:
+                toolset = one.collection.toolset
+                (documents if base.of(toolset) is each else elsewhere)[toolset] += one.documents
         return {
-            name: await self._get_toolset_health(base, name, counts[toolset.name], elsewhere[toolset.name])
+            name: await self._get_toolset_health(base, name, documents[toolset.name], elsewhere[toolset.name])
             for toolset in self.toolsets
             if has_documents(toolset.name)
             for name in list_sources(self.settings, toolset.name) or [toolset.name]
@@ -472,10 +474,3 @@ async def list_search_problems(semantics: Semantics) -> list[str]:
     missing, trouble = await semantics.find_missing(), semantics.breaker.trouble
     problems = [UNAVAILABLE.format(missing.name)] if missing is not None else []
     return problems if trouble is None else [*problems, UNANSWERED.format(trouble)]
-
-
-def count_living(statistics: CollectionStatistics) -> int:
-    """Return how many documents of a collection can be found."""
-    from refdesk.model import State
-
-    return sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)

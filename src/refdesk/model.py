@@ -474,5 +474,25 @@ class CollectionStatistics:
     documents: Mapping[State, int]
     embedded: Mapping[str, int]
 
+    @property
+    def living(self) -> int:
+        """How many documents there are, not counting withdrawn ones."""
+        return sum(count for state, count in self.documents.items() if state is not State.WITHDRAWN)
+
+    def count(self, model: str, mark: str) -> EmbeddedCount:
+        """Return how many of its documents have vectors of a model, given its mark at the moment of counting."""
+        return EmbeddedCount(self.collection, self.living, self.embedded.get(model, 0), mark)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedCount:
+    """How many documents of a collection are not withdrawn, and how many of these have vectors of a model, when it had
+    this mark; see `Store.list_collections`."""
+
+    collection: Collection
+    documents: int
+    embedded: int
+    mark: str
+
 
 # Learning

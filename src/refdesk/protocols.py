@@ -5,11 +5,11 @@ Everything is opened with `async with`, safe for concurrent use from one event l
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from refdesk.errors import StoreError
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
         Collection,
         CollectionStatistics,
         Document,
+        EmbeddedCount,
         EmbeddedPassage,
         EmbeddingModel,
         FindRequest,
         Found,
-        JsonObject,
-        JsonValue,
         Link,
         Metadata,
         MetadataKey,
@@ -306,8 +305,27 @@ class Store(Reader, Archive, Protocol):
         """
         ...
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
-        """Return the counts of every collection that holds a document, in order."""
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
+        """Return the counts of every collection that holds a document, of one org or of all, in order.
+
+        Every document may be looked at: for what is asked again and again there is `count_embedded`.
+        """
+        ...
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """Return how much of each collection that holds a document has vectors of a model, in order.
+
+        An engine for many orgs counts as it writes, so that no document is looked at here.
+        """
+        ...
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        """Make what `count_embedded` returns of a collection right again, where an older refdesk that writes beside
+        this one did not count."""
+        ...
+
+    async def list_models(self) -> list[str]:
+        """Return the names of the models of which there are vectors, in order."""
         ...
 
     async def list_collections(self) -> Mapping[Collection, str]:
@@ -451,49 +469,4 @@ class Scratchpad(Protocol):
 
     async def count(self, key: str, seconds: float) -> int | None:
         """Count once, and return how many there were since the first, less than `seconds` ago; `None` if it cannot."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePage:
-    """Some records from a source, as it gave them, and how many it holds in all (by id) if it says so.
-
-    Attributes:
-        name: Pages of the same name hold the same records and give the same total; `None` if that cannot be told.
-        outline: What the source must know about a page of this name so that it need not read it again.
-        unread: Returns the records, which were not read because the page is a known one; then `records` is empty.
-        repeated: The ids of its records that occurred earlier in this reading.
-    """
-
-    records: tuple[JsonObject, ...]
-    total: int | None = None
-    name: str | None = None
-    outline: JsonValue = None
-    unread: Callable[[], tuple[JsonObject, ...]] | None = None
-    repeated: frozenset[str] = frozenset()
-
-
-class Source(Protocol):
-    """Where a toolset's documents come from when they are not written by agents."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it gives everything, so that what is missing is gone; a feed, which drops old entries, does not."""
-        ...
-
-    def read(self, since: str | None) -> AsyncIterator[SourcePage]:
-        """Yield the records changed at or after the watermark `since`, or all of them, each at least once.
-
-        Raises:
-            SourceError: The source failed in spite of retries; pages already yielded stay valid.
-        """
-        ...
-
-
-@runtime_checkable
-class RecognisingSource(Protocol):
-    """A source that recognises pages it gave before, and does not read their records again; see `Source`."""
-
-    def read_with(self, known: Mapping[str, JsonValue], since: str | None) -> AsyncIterator[SourcePage]:
-        """Yield pages as `Source.read` does, given the outlines of pages that it gave before, by name."""
         ...

@@ -12,6 +12,7 @@ from refdesk.model import (
     Collection,
     CollectionStatistics,
     Document,
+    EmbeddedCount,
     EmbeddedPassage,
     EmbeddingModel,
     FindRequest,
@@ -149,8 +150,17 @@ class DelegatingStore(DelegatingReader[Store]):
     async def scrub(self) -> bool:
         return await self.inner.scrub()
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
-        return await self.inner.get_statistics()
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
+        return await self.inner.get_statistics(org)
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        return await self.inner.count_embedded(model)
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        await self.inner.recount_embedded(collection, model)
+
+    async def list_models(self) -> list[str]:
+        return await self.inner.list_models()
 
     async def list_collections(self) -> Mapping[Collection, str]:
         return await self.inner.list_collections()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
@@ -14,7 +14,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from refdesk.app import Desk
+from refdesk.core.background.health import Health
 from refdesk.factories.bases import Base
+from refdesk.server.probes import COUNTING, SILENT, HealthCheck
 from tests.server.conftest import open_http
 from tests.server.echo import READER
 
@@ -47,6 +49,54 @@ async def test_a_store_that_never_answers_holds_up_no_probe(desk: Desk, path: st
         assert response.status_code == 503
         assert "has not answered" in response.json()["problems"][0]
         group.cancel_scope.cancel()
+
+
+class Counting(Desk):
+    """A desk that counts what its store holds only once it may."""
+
+    may_count: anyio.Event
+
+    async def get_health(self, note_answer: Callable[[], None] = lambda: None) -> Health:
+        note_answer()
+        await self.may_count.wait()
+        return await super().get_health(note_answer)
+
+
+@asynccontextmanager
+async def opened_counting(desk: Desk) -> AsyncGenerator[tuple[Counting, HealthCheck]]:
+    counting = Counting(desk.settings, desk.toolsets, desk.open_base)
+    counting.may_count = anyio.Event()
+    counting.may_count.set()
+    check = HealthCheck(counting, counting_seconds=0.05)
+    async with anyio.create_task_group() as group, check.run():
+        group.start_soon(counting.run)
+        await counting.get_health()
+        yield counting, check
+        group.cancel_scope.cancel()
+
+
+async def test_a_store_that_answers_is_healthy_however_long_it_counts(desk: Desk) -> None:
+    async with opened_counting(desk) as (counting, check):
+        counting.may_count = anyio.Event()
+        first = await check.measure()
+        assert (first.status, first.problems) == ("degraded", (COUNTING,))
+        counting.may_count.set()
+        check.counting_seconds = 60
+        counted = await check.measure()
+        assert counted.backlog is not None
+        check.counting_seconds = 0.05
+        counting.may_count = anyio.Event()
+        assert await check.measure() == counted
+        counting.may_count.set()
+
+
+async def test_a_store_that_counts_for_too_long_does_not_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened_counting(desk) as (counting, check):
+        counting.may_count = anyio.Event()
+        await check.measure()
+        monkeypatch.setattr("refdesk.server.probes.LONGEST_COUNTING_SECONDS", 0.0)
+        assert (await check.measure()).problems == (SILENT,)
+        counting.may_count.set()
 
 
 async def test_a_bug_in_the_check_is_told_and_ends_nothing_else(desk: Desk) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from refdesk.core.writing.quotas import Quota
     from refdesk.model import Document
     from refdesk.playbooks import Inducer
-    from refdesk.protocols import Source
+    from refdesk.sources import Source
 
 
 FEED_MARK = ":"

@@ -275,10 +275,10 @@ class Examiner:
 
     async def _list_relying(self) -> list[tuple[Store, Collection]]:
         return [
-            (store, each.collection)
+            (store, each)
             for store in self._list_stores()
-            for each in await store.get_statistics()
-            if each.collection.toolset in self.relying and self.stores[each.collection.toolset] is store
+            for each in sorted(await store.list_collections())
+            if each.toolset in self.relying and self.stores[each.toolset] is store
         ]
 
     async def _is_all_noted(self, store: Store) -> bool:

@@ -2,7 +2,8 @@
 
 None of them waits for a storage engine longer than `MOST_SECONDS`. An engine that does not answer may block a check
 much longer, and sometimes its thread too; so a check runs as a task of its own, at most one at a time, and whoever asks
-waits for it only that long.
+waits for it only that long. An engine that answers is there, however long it takes to count what it holds: then the
+counts of the check before are shown.
 """
 
 from __future__ import annotations
@@ -37,9 +38,17 @@ logger = logging.getLogger(__name__)
 
 MOST_SECONDS = IDENTIFY_SECONDS
 
+COUNTING_SECONDS = 1.0
+"""How long new counts are waited for once every engine has answered."""
+
+LONGEST_COUNTING_SECONDS = 30.0
+"""An engine that has been counting for longer is taken to answer no more."""
+
 METRICS_SCOPE = "metrics:read"
 
 SILENT = f"The store has not answered for {MOST_SECONDS:g} seconds. See whether it runs and can be reached."
+
+COUNTING = "What waits to be embedded is still being counted."
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -48,8 +57,20 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class _Look:
     """One health check of a desk, and its result."""
 
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answered_at: float = 0.0
     done: anyio.Event = field(default_factory=anyio.Event)
     found: Health | None = None
+
+    def note_answer(self) -> None:
+        """Note that every engine has answered."""
+        self.answered_at = anyio.current_time()
+        self.answered.set()
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether every engine has answered, and not too long ago to be still there."""
+        return self.answered.is_set() and anyio.current_time() < self.answered_at + LONGEST_COUNTING_SECONDS
 
 
 @dataclass(slots=True)
@@ -57,13 +78,16 @@ class HealthCheck:
     """Checks the health of a desk, once for all who ask at the same time.
 
     Attributes:
-        most_seconds: How long a caller waits for a check.
+        most_seconds: How long a caller waits for the engines.
+        counting_seconds: How long a caller waits for new counts after that.
     """
 
     desk: Desk
     most_seconds: float = MOST_SECONDS
+    counting_seconds: float = COUNTING_SECONDS
     _group: TaskGroup | None = None
     _running: _Look | None = None
+    _last: Health | None = None
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -83,18 +107,27 @@ class HealthCheck:
             self._group.start_soon(self._look, self._running)
         look = self._running
         with anyio.move_on_after(self.most_seconds):
-            await look.done.wait()
-        return look.found or _fail(SILENT)
+            await look.answered.wait()
+        if look.is_counting:
+            with anyio.move_on_after(self.counting_seconds):
+                await look.done.wait()
+        if look.found is not None:
+            return look.found
+        if look.is_counting:
+            return self._last or Health("degraded", (COUNTING,), {}, SystemClock().now())
+        return _fail(SILENT)
 
     async def _look(self, look: _Look) -> None:
         try:
-            look.found = await self.desk.get_health()
+            look.found = await self.desk.get_health(look.note_answer)
         except Exception:
             # Whoever asks is told; everything else goes on.
             logger.exception("looking at the health broke")
             look.found = _fail("Looking at the health ended by a bug; see the server's log.")
         finally:
             self._running = None
+            self._last = look.found if look.found is not None and look.found.status != "failing" else None
+            look.note_answer()
             look.done.set()
 
 

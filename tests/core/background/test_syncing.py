@@ -18,7 +18,7 @@ from refdesk.core.background.sync_log import MAX_CHANGES, MAX_RUNS, Change
 from refdesk.core.background.syncing import LeaseLostError, Syncer, SyncProgress
 from refdesk.core.clock import FixedClock
 from refdesk.model import Collection, Document, JsonObject, MetadataKey, State
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.stores.memory import MemoryStore, MemoryTransaction
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -14,7 +14,7 @@ from refdesk.core.context import Context
 from refdesk.core.knowledge_base import KnowledgeBase
 from refdesk.core.search.semantics import Semantics
 from refdesk.model import JsonObject, Principal
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates.models import SearchInput
 from refdesk.toolsets.azure_updates.records import to_document

@@ -12,7 +12,7 @@ import pytest
 from refdesk.core.background import sync_log
 from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates import TOOLSET_NAME, roadmap
 from refdesk.toolsets.azure_updates.models import COLLECTION

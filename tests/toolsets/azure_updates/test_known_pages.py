@@ -17,7 +17,7 @@ from refdesk.core.background import sync_log
 from refdesk.core.background.syncing import Syncer
 from refdesk.core.clock import FixedClock
 from refdesk.model import JsonValue, State
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.stores.memory import MemoryStore
 from refdesk.toolsets.azure_updates import TOOLSET_NAME
 from refdesk.toolsets.azure_updates.models import COLLECTION

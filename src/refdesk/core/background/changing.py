@@ -73,8 +73,7 @@ class ModelChange:
         """
         if self._is_tidy:
             return
-        model, statistics = self.semantics.wanted.model.name, await self.store.get_statistics()
-        left = sorted({name for each in statistics for name, count in each.embedded.items() if count} - {model})
+        left = [name for name in await self.store.list_models() if name != self.semantics.wanted.model.name]
         if left:
             if not await lease.acquire():
                 return

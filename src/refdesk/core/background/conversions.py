@@ -19,7 +19,8 @@ from refdesk.model import SHARED_ORG, Metadata, MetadataKey
 
 if TYPE_CHECKING:
     from refdesk.model import Document, JsonObject, JsonValue
-    from refdesk.protocols import Reader, SourcePage, Transaction
+    from refdesk.protocols import Reader, Transaction
+    from refdesk.sources import SourcePage
 
 KIND = "sync_conversions"
 

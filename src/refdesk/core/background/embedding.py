@@ -19,7 +19,7 @@ from refdesk import errors
 from refdesk.core.background.batching import Rounds
 from refdesk.core.background.changing import ModelChange
 from refdesk.core.background.due import Lookout
-from refdesk.core.background.failures import FAILURE_KIND, make_key, read_failure
+from refdesk.core.background.failures import FAILURE_KIND, keep_current, make_key, read_failure
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.background.vectors import embed_all
 from refdesk.core.search.breaker import PROBE, find_trouble
@@ -28,13 +28,13 @@ from refdesk.model import Collection, Document, JsonValue, Metadata, State
 from refdesk.protocols import EmbeddingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from refdesk.core.background.due import Blocked
     from refdesk.core.background.failures import Failure
     from refdesk.core.background.vectors import Embedded
     from refdesk.core.search.semantics import Semantics
-    from refdesk.model import CollectionStatistics
+    from refdesk.model import EmbeddedCount
     from refdesk.protocols import Clock, JobOutcome, JobQueue, Store, Transaction
 
 logger = logging.getLogger(__name__)
@@ -53,6 +53,9 @@ SWEEP_SECONDS = 10.0
 LEFT_SECONDS = 30.0
 """How long a document that was handed out is left to workers: longer than it takes for a dead worker's job to go to
 another. After that the process that hands out jobs embeds it, so that a stalled queue costs no more than a delay."""
+
+MOST_HANDED_OUT = 50_000
+"""Of how many documents whose turn it is not it is remembered when they were handed out."""
 
 OWN_DOCUMENTS = 128
 """Most such documents that it embeds itself before it hands out jobs again."""
@@ -78,15 +81,6 @@ MOST_SET_ASIDE = 0.1
 
 PROBE_SECONDS = 10.0
 """How long an embedder that failed has for a probe, which says whether its documents are to blame."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """How many documents a collection has, not counting withdrawn ones, and how many of them have vectors."""
-
-    collection: Collection
-    documents: int
-    embedded: int
 
 
 @dataclass(slots=True)
@@ -139,7 +133,7 @@ class Indexer:
         if not await self.semantics.follow():
             return 0
         # Taken before looking: what is written meanwhile is looked for the next time.
-        present = (await self.store.get_change_mark(), self.semantics.wanted.model.name)
+        present = (await self.store.get_change_mark(), self._wanted)
         if present == self._all_done:
             return 0
         if not await self._has_work() and not await self.semantics.is_outdated():
@@ -179,7 +173,7 @@ class Indexer:
         await self._change.keep_up(lease)
         jobs, is_all = await self._list_jobs()
         is_handed_out = await self.queue.enqueue(jobs)
-        if late := self._find_late(jobs):
+        if late := self._find_late(jobs, is_all=is_all):
             await self._embed_late(lease, late)
             return 0.0
         return SWEEP_SECONDS if is_handed_out and is_all else IDLE_SECONDS
@@ -196,7 +190,7 @@ class Indexer:
         [document] = await self.store.get_documents(collection, [job.id])
         if document is None or document.state is State.WITHDRAWN:
             return "gone"
-        if await self.store.get_embedded(collection, self.semantics.wanted.model.name, [job.id]):
+        if await self.store.get_embedded(collection, self._wanted, [job.id]):
             return "current"
         if await self._must_wait(document):
             return "failed"
@@ -230,18 +224,22 @@ class Indexer:
 
     async def list_failures(self) -> list[Failure]:
         """Return what the wanted model could not embed, next to be tried first, those set aside last."""
-        model = self.semantics.wanted.model.name
+        model = self._wanted
         failures = [read_failure(record) for record in await self.store.list_metadata(FAILURE_KIND, limit=10_000)]
         return [failure for failure in failures if failure.model == model]
 
     async def count_pending(self) -> int:
         """Return how many documents, not counting withdrawn ones, have no vectors of the wanted model yet."""
-        return sum(one.documents - one.embedded for one in await self.count())
+        return count_lacking(await self.count())
 
-    async def count(self) -> list[Count]:
+    async def count(self) -> list[EmbeddedCount]:
         """Return for each collection how many documents it has, and how many have vectors of the wanted model."""
-        model = self.semantics.wanted.model.name
-        return [_count(statistics, model) for statistics in await self.store.get_statistics()]
+        return await self.store.count_embedded(self._wanted)
+
+    @property
+    def _wanted(self) -> str:
+        """The name of the wanted model."""
+        return self.semantics.wanted.model.name
 
     async def _keep_sweeping(self) -> None:
         pause = IDLE_SECONDS
@@ -281,14 +279,17 @@ class Indexer:
             with anyio.CancelScope(shield=True):
                 await self._make_lease().release()
 
-    def _find_late(self, jobs: Sequence[EmbeddingJob]) -> list[EmbeddingJob]:
+    def _find_late(self, jobs: Sequence[EmbeddingJob], *, is_all: bool) -> list[EmbeddingJob]:
         """Note which jobs are handed out; return those left to workers for too long, at most `OWN_DOCUMENTS`.
 
-        They are taken from the end of the list, since workers begin at its start.
+        They are taken from the end of the list, since workers begin at its start. If more is due than these, the others
+        come when it is their turn, and it is remembered until then when they were handed out.
         """
-        now = self.semantics.doorbell.now()
-        self._handed_out = {job: self._handed_out.get(job, now) for job in jobs}
-        return [job for job, since in self._handed_out.items() if now - since >= LEFT_SECONDS][-OWN_DOCUMENTS:]
+        now, earlier = self.semantics.doorbell.now(), self._handed_out
+        since = {job: earlier.pop(job, now) for job in jobs}
+        kept = [] if is_all else list(earlier.items())[-MOST_HANDED_OUT:]
+        self._handed_out = dict(kept) | since
+        return [job for job, instant in since.items() if now - instant >= LEFT_SECONDS][-OWN_DOCUMENTS:]
 
     async def _embed_late(self, lease: Lease, jobs: Sequence[EmbeddingJob]) -> None:
         logger.warning("jobs not done by workers", extra={"documents": len(jobs)})
@@ -309,16 +310,20 @@ class Indexer:
         return Lease(LEASE, self.store, self.clock, self.holder, timedelta(seconds=60))
 
     async def _has_work(self) -> bool:
-        return await self._lookout.has_any(self.semantics.wanted.model.name, await self._list_blocked())
+        return await self._lookout.has_any(self._wanted, await self._list_blocked())
 
     async def _find_due(self, limit: int) -> dict[Collection, list[str]]:
-        """Return what is due by collection, at most `limit` of each; no list is empty."""
-        return await self._lookout.find(self.semantics.wanted.model.name, await self._list_blocked(), limit)
+        """Return what is due by collection, at most `limit` of each, of those whose turn it is; no list is empty."""
+        blocked = await self._list_blocked()
+        return await self._lookout.find(self._wanted, blocked, limit, self._get_turn)
 
     def _take_turns(self, collections: Sequence[Collection]) -> list[Collection]:
         """Return collections in the order in which their orgs were last served, longest ago first, so that none waits
         for everything of another."""
-        return sorted(collections, key=lambda collection: self._orgs_served.get(collection.org, 0))
+        return sorted(collections, key=self._get_turn)
+
+    def _get_turn(self, collection: Collection) -> int:
+        return self._orgs_served.get(collection.org, 0)
 
     def _note_served(self, org: str) -> None:
         self._orgs_served[org] = max(self._orgs_served.values(), default=0) + 1
@@ -363,14 +368,14 @@ class Indexer:
         self._lookout.forget()
         if not await self._has_work():
             old = await self.semantics.adopt_wanted()
-            logger.info("embedding model adopted", extra={"model": self.semantics.wanted.model.name, "old": str(old)})
+            logger.info("embedding model adopted", extra={"model": self._wanted, "old": str(old)})
 
     async def _is_through(self) -> bool:
         """Return whether nothing that failed is to be tried again by itself, and little was set aside.
 
         A document that the wanted model refuses must not keep the others from it for ever.
         """
-        failures = [failure for failure in await self.list_failures() if await self._is_current(failure)]
+        failures = await keep_current(self.store, await self.list_failures(), self._wanted)
         if not failures:
             return True
         documents = sum(one.documents for one in await self.count())
@@ -378,25 +383,17 @@ class Indexer:
 
     async def _list_blocked(self) -> Blocked:
         now = self.clock.now()
+        waiting = [each for each in await self.list_failures() if each.retry_at is None or each.retry_at > now]
         blocked: dict[Collection, set[str]] = {}
-        for failure in await self.list_failures():
-            if (failure.retry_at is None or failure.retry_at > now) and await self._is_current(failure):
-                blocked.setdefault(failure.collection, set()).add(failure.id)
+        for failure in await keep_current(self.store, waiting, self._wanted):
+            blocked.setdefault(failure.collection, set()).add(failure.id)
         return {collection: frozenset(ids) for collection, ids in blocked.items()}
 
     async def _must_wait(self, document: Document) -> bool:
         record = await self.store.get_metadata(make_key(document.collection, document.id))
-        if record is None or not self._is_of(read_failure(record), document):
+        if record is None or not read_failure(record).is_of(document, self._wanted):
             return False
         return record.due_at is None or record.due_at > self.clock.now()
-
-    async def _is_current(self, failure: Failure) -> bool:
-        [document] = await self.store.get_documents(failure.collection, [failure.id])
-        return document is not None and document.state is not State.WITHDRAWN and self._is_of(failure, document)
-
-    def _is_of(self, failure: Failure, document: Document) -> bool:
-        """Return whether it is the present text that failed, by the wanted model."""
-        return (failure.text_digest, failure.model) == (document.text_digest, self.semantics.wanted.model.name)
 
     async def _embed(self, lease: Lease, collection: Collection, ids: Sequence[str]) -> bool:
         documents = [document for document in await self.store.get_documents(collection, ids) if document is not None]
@@ -460,11 +457,11 @@ class Indexer:
                 return
             record = await transaction.get_metadata(key)
             before = read_failure(record) if record is not None else None
-            attempts = 1 + (before.attempts if before is not None and self._is_of(before, document) else 0)
+            attempts = 1 + (before.attempts if before is not None and before.is_of(document, self._wanted) else 0)
             wait = timedelta(seconds=FIRST_RETRY_SECONDS * 4 ** (attempts - 1))
             value: dict[str, JsonValue] = {"toolset": document.collection.toolset, "id": document.id}
             value |= {"reason": reason, "attempts": attempts, "text_digest": document.text_digest}
-            value["model"] = self.semantics.wanted.model.name
+            value["model"] = self._wanted
             due_at = None if attempts >= MAX_ATTEMPTS else self.clock.now() + wait
             await transaction.put_metadata([Metadata(key, value, due_at=due_at)])
         logger.warning("document not embedded", extra={"document": document.id, "attempts": attempts})
@@ -488,6 +485,6 @@ async def get_statuses(
     return ["ready" if id in embedded else "failed" if id in final else "pending" for id in ids]
 
 
-def _count(statistics: CollectionStatistics, model: str) -> Count:
-    living = sum(count for state, count in statistics.documents.items() if state is not State.WITHDRAWN)
-    return Count(statistics.collection, living, statistics.embedded.get(model, 0))
+def count_lacking(counts: Iterable[EmbeddedCount]) -> int:
+    """Return how many documents have no vectors of the model that was counted."""
+    return sum(max(0, one.documents - one.embedded) for one in counts)

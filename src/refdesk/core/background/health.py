@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from refdesk.core.background.embedding import LEASE
+from refdesk.core.background.embedding import LEASE, count_lacking
 from refdesk.core.background.leases import Holder, Lease
 from refdesk.core.counts import say_count
 
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from refdesk.core.background.embedding import Indexer
     from refdesk.core.background.sync_log import SyncStatus
     from refdesk.core.background.upkeep import EmbeddingState
-    from refdesk.model import Collection
+    from refdesk.model import Collection, EmbeddedCount
 
 STALLED_AFTER = timedelta(minutes=5)
 """How long a document may wait while nobody embeds before that counts as a failure."""
 
 MOST_LOOKED_AT = 100
-"""Most waiting documents of a collection whose age is looked up."""
+"""Most waiting documents whose age is looked up."""
+
+MOST_COLLECTIONS = 10
+"""In how many collections they are, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Backlog:
         waiting: How many documents are still to be embedded, in all orgs, not counting those that failed.
         failing: How many failed and will be tried again automatically.
         set_aside: How many failed and are not tried again until somebody retries or they change.
-        oldest: Since when the longest waiting document waits; `None` if none does. Of each collection, only the first
-            `MOST_LOOKED_AT` by id are looked at.
+        oldest: Since when the longest waiting document waits; `None` if none does. Only `MOST_LOOKED_AT` are looked at:
+            as many of each of `MOST_COLLECTIONS`, the first by id.
         is_attended: Whether a process is embedding at this moment.
     """
 
@@ -146,11 +149,13 @@ class Health:
         }
 
 
-async def measure_backlog(indexer: Indexer) -> Backlog:
-    """Return how far embedding is behind."""
+async def measure_backlog(indexer: Indexer, counts: Sequence[EmbeddedCount] | None = None) -> Backlog:
+    """Return how far embedding is behind, given what `Indexer.count` has just returned, if it was asked."""
     failures = await indexer.list_failures()
     set_aside = sum(failure.is_final for failure in failures)
-    pending = await indexer.count_pending()
+    if counts is None:
+        counts = await indexer.count()
+    pending = count_lacking(counts)
     failed: dict[Collection, set[str]] = {}
     for failure in failures:
         failed.setdefault(failure.collection, set()).add(failure.id)
@@ -158,32 +163,34 @@ async def measure_backlog(indexer: Indexer) -> Backlog:
         waiting=max(0, pending - len(failures)),
         failing=len(failures) - set_aside,
         set_aside=set_aside,
-        oldest=await _find_oldest(indexer, failed) if pending > len(failures) else None,
+        oldest=await _find_oldest(indexer, failed, counts) if pending > len(failures) else None,
         is_attended=await Lease(LEASE, indexer.store, indexer.clock, Holder()).is_held(),
     )
 
 
-async def _find_oldest(indexer: Indexer, failed: Mapping[Collection, set[str]]) -> datetime | None:
-    oldest = [
-        instant
-        for collection in await indexer.store.list_collections()
-        if (instant := await _find_oldest_of(indexer, collection, failed)) is not None
+async def _find_oldest(
+    indexer: Indexer, failed: Mapping[Collection, set[str]], counts: Sequence[EmbeddedCount]
+) -> datetime | None:
+    lacking = [
+        each.collection for each in counts if each.documents - each.embedded > len(failed.get(each.collection, ()))
     ]
-    return min(oldest, default=None)
+    some = lacking[:MOST_COLLECTIONS]
+    oldest = [await _find_oldest_of(indexer, each, failed, MOST_LOOKED_AT // len(some)) for each in some]
+    return min((instant for instant in oldest if instant is not None), default=None)
 
 
 async def _find_oldest_of(
-    indexer: Indexer, collection: Collection, failed: Mapping[Collection, set[str]]
+    indexer: Indexer, collection: Collection, failed: Mapping[Collection, set[str]], most: int
 ) -> datetime | None:
     skip = failed.get(collection, set[str]())
     store, wanted = indexer.store, indexer.semantics.wanted.model
-    ids = await store.get_unembedded(collection, wanted.name, MOST_LOOKED_AT + len(skip))
+    ids = await store.get_unembedded(collection, wanted.name, most + len(skip))
     active = await indexer.semantics.get_active()
     if active is not None and active.model != wanted:
         # While the model changes, documents with vectors of the previous model are still found by those.
         skip = skip | await store.get_embedded(collection, active.model.name, ids)
-    waiting = [id for id in ids if id not in skip][:MOST_LOOKED_AT]
-    histories = [await store.get_revisions(collection, id) for id in waiting]
+    waiting = [id for id in ids if id not in skip][:most]
+    histories = await store.get_histories(collection, waiting)
     return min((history[-1].recorded_at for history in histories if history), default=None)
 
 

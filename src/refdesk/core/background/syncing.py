@@ -48,11 +48,11 @@ from refdesk.core.background.sync_log import (
     SyncStatus,
 )
 from refdesk.model import Collection, Document, State
-from refdesk.protocols import RecognisingSource
+from refdesk.sources import RecognisingSource, Source, SourcePage
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject
-    from refdesk.protocols import Clock, Source, SourcePage, Store, Transaction
+    from refdesk.protocols import Clock, Store, Transaction
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -20,7 +21,7 @@ from refdesk.errors import StoreError
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup, TaskStatus
 
-    from refdesk.model import Collection
+    from refdesk.model import Collection, EmbeddedCount
     from refdesk.protocols import Store, Transaction
 
 LOOK_SECONDS = 0.5
@@ -122,6 +123,12 @@ class FollowingStore:
         await self._look_in_time()
         moves = self._moves
         return {each: f"{moves}:{mark}" for each, mark in (await self._store.list_collections()).items()}
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`."""
+        await self._look_in_time()
+        moves = self._moves
+        return [replace(each, mark=f"{moves}:{each.mark}") for each in await self._store.count_embedded(model)]
 
     async def get_change_mark(self) -> str:
         """See `Store.get_change_mark`."""

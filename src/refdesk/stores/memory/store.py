@@ -23,6 +23,7 @@ from refdesk.model import (
     Collection,
     CollectionStatistics,
     Document,
+    EmbeddedCount,
     EmbeddedPassage,
     EmbeddingModel,
     FindRequest,
@@ -273,10 +274,22 @@ class MemoryStore(_MemoryReader):
         """See `Store.list_nodes`."""
         return []
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
         collections = sorted({collection for collection, _ in self._content.documents})
-        return [_count(self._content, collection) for collection in collections]
+        return [_count(self._content, collection) for collection in collections if org in (None, collection.org)]
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`."""
+        marks = await self.list_collections()
+        return [each.count(model, marks[each.collection]) for each in await self.get_statistics()]
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        """See `Store.recount_embedded`; all is counted when it is asked for."""
+
+    async def list_models(self) -> list[str]:
+        """See `Store.list_models`."""
+        return sorted({model for (model, _), passages in self._content.vectors.items() if passages})
 
     async def list_collections(self) -> Mapping[Collection, str]:
         """See `Store.list_collections`."""

@@ -106,6 +106,13 @@ _COUNT_EMBEDDED = (
     "MATCH (p:Passage {space: $space})<-[:HAS_PASSAGE]-(d:Document) "
     f"WHERE d.state IN {LIVING} RETURN p.org, p.toolset, p.model, count(DISTINCT d)"
 )
+_COUNT_STATES_OF_ORG = _COUNT_STATES.replace("d.org >= ''", "d.org = $org")
+_COUNT_EMBEDDED_OF_ORG = (
+    "MATCH (d:Document {space: $space, org: $org})-[:HAS_PASSAGE]->(p:Passage) USING INDEX SEEK "
+    f"d:Document(space, org, toolset, state) WHERE d.toolset >= '' AND d.state IN {LIVING} "
+    "RETURN d.org, d.toolset, p.model, count(DISTINCT d)"
+)
+_LIST_MODELS = "MATCH (p:Passage {space: $space}) RETURN DISTINCT p.model ORDER BY p.model"
 
 
 class Neo4jReader:
@@ -217,12 +224,19 @@ async def get_sequence(runner: Runner, name: str) -> int:
     return rows[0][0]
 
 
-async def get_statistics(runner: Runner, namespace: str) -> list[CollectionStatistics]:
+async def list_models(runner: Runner, namespace: str) -> list[str]:
+    """See `Store.list_models`."""
+    return [model for (model,) in await runner.run(_LIST_MODELS, space=namespace)]
+
+
+async def get_statistics(runner: Runner, namespace: str, org: str | None) -> list[CollectionStatistics]:
     """See `Store.get_statistics`."""
     states: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
-    for org, toolset, state, count in await runner.run(_COUNT_STATES, space=namespace):
-        states[Collection(org, toolset)][State(state)] = count
+    counting = (_COUNT_STATES, _COUNT_EMBEDDED) if org is None else (_COUNT_STATES_OF_ORG, _COUNT_EMBEDDED_OF_ORG)
+    by_state, by_model = [await runner.run(statement, space=namespace, org=org or "") for statement in counting]
+    for owner, toolset, state, count in by_state:
+        states[Collection(owner, toolset)][State(state)] = count
     embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
-    for org, toolset, model, count in await runner.run(_COUNT_EMBEDDED, space=namespace):
-        embedded[Collection(org, toolset)][model] = count
+    for owner, toolset, model, count in by_model:
+        embedded[Collection(owner, toolset)][model] = count
     return [CollectionStatistics(each, states[each], embedded[each]) for each in sorted(states)]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Collection,
         CollectionStatistics,
         Document,
+        EmbeddedCount,
         EmbeddedPassage,
         EmbeddingModel,
         FindRequest,
@@ -248,9 +249,23 @@ class Neo4jStore(Neo4jReader):
         """See `Store.list_nodes`."""
         return []
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await reads.get_statistics(self._database, self._place.space)
+        return await reads.get_statistics(self._database, self._place.space, org)
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`; each of the documents is looked at."""
+        # Read before the counts, so that what is written meanwhile counts as written later.
+        marks = await self.list_collections()
+        statistics = await self.get_statistics()
+        return [each.count(model, marks[each.collection]) for each in statistics if each.collection in marks]
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        """See `Store.recount_embedded`; all is counted when it is asked for."""
+
+    async def list_models(self) -> list[str]:
+        """See `Store.list_models`."""
+        return await reads.list_models(self._database, self._place.space)
 
     async def list_collections(self) -> Mapping[Collection, str]:
         """See `Store.list_collections`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ _CLEAR = """
     ), removed AS (
         DELETE FROM vectors WHERE org = %(org)s AND model = %(model)s AND document = ANY(ARRAY(SELECT key FROM asked))
         RETURNING number
-    ) SELECT id, (SELECT count(*) FROM removed) FROM asked
+    ) SELECT id, (SELECT count(*) FROM removed), (SELECT count(*) FROM removed WHERE number = 0) FROM asked
 """
 _PUT = """
     INSERT INTO vectors (org, document, model, number, first, last, vector)
@@ -42,12 +42,29 @@ _PUT = """
     WHERE org = %(org)s AND toolset = %(toolset)s AND id = ANY(%(ids)s::text[]) AND state <> 'withdrawn'
 """
 _COUNT = """
-    INSERT INTO embeddings AS kept (org, toolset, model, passages)
-    VALUES (%(org)s, %(toolset)s, %(model)s, %(change)s)
-    ON CONFLICT (org, toolset, model) DO UPDATE SET passages = kept.passages + excluded.passages
+    INSERT INTO embeddings AS kept (org, toolset, model, passages, embedded)
+    VALUES (%(org)s, %(toolset)s, %(model)s, %(passages)s, %(documents)s)
+    ON CONFLICT (org, toolset, model) DO UPDATE SET
+        passages = kept.passages + excluded.passages, embedded = kept.embedded + excluded.embedded
 """
 # By this number a search knows whether a standby is up to date.
 _NOTE_CHANGE = "UPDATE orgs SET changes = changes + 1 WHERE org = %(org)s"
+_COUNT_SEEN = """
+    UPDATE embeddings SET embedded = embedded + %(change)s * counts.documents FROM (
+        SELECT model, count(*) AS documents FROM vectors
+        WHERE org = %(org)s AND document = ANY(%(keys)s::bigint[]) AND number = 0 GROUP BY model
+    ) AS counts
+    WHERE org = %(org)s AND toolset = %(toolset)s AND embeddings.model = counts.model
+"""
+_RECOUNT = """
+    UPDATE embeddings SET embedded = counted.documents FROM (
+        SELECT count(*) AS documents FROM vectors
+        JOIN documents ON documents.org = vectors.org AND documents.key = vectors.document
+        WHERE vectors.org = %(org)s AND toolset = %(toolset)s AND model = %(model)s AND number = 0
+            AND state <> 'withdrawn'
+    ) AS counted
+    WHERE org = %(org)s AND toolset = %(toolset)s AND model = %(model)s
+"""
 _REMOVE = "DELETE FROM vectors WHERE model = %s RETURNING org, document"
 
 
@@ -77,7 +94,8 @@ class Vectors:
         self._session = session
         self._is_loading = is_loading
         self._models: dict[str, tuple[int, int]] = {}
-        self._changes: Counter[tuple[Collection, int]] = Counter()
+        self._passages: Counter[tuple[Collection, int]] = Counter()
+        self._documents: Counter[tuple[Collection, int]] = Counter()
         self.lack_graph = False
 
     async def put(self, collection: Collection, model: EmbeddingModel, texts: Sequence[Embedded]) -> set[str]:
@@ -94,9 +112,11 @@ class Vectors:
             return set()
         values["model"] = key
         found, _ = await self._session.send(Scope(collection.org), Statement(_CLEAR, values), Statement(_PUT, values))
-        kept = {id for id, _ in found}
-        added = sum(len(text.passages) for text in texts if text.id in kept)
-        self._changes[collection, key] += added - (found[0][1] if found else 0)
+        kept = {id for id, *_ in found}
+        added = [len(text.passages) for text in texts if text.id in kept]
+        passages, documents = found[0][1:] if found else (0, 0)
+        self._passages[collection, key] += sum(added) - passages
+        self._documents[collection, key] += sum(map(bool, added)) - documents
         return kept
 
     async def remove(self, model: str) -> int:
@@ -120,15 +140,17 @@ class Vectors:
 
     async def count(self) -> None:
         """Bring the counts up to date; searches read them."""
-        for (collection, key), change in self._changes.items():
+        for (collection, key), passages in self._passages.items():
             values: dict[str, object] = {
                 "org": collection.org,
                 "toolset": collection.toolset,
                 "model": key,
-                "change": change,
+                "passages": passages,
+                "documents": self._documents[collection, key],
             }
             await self._session.post(Scope(collection.org), Statement(_COUNT, values), Statement(_NOTE_CHANGE, values))
-        self._changes.clear()
+        self._passages.clear()
+        self._documents.clear()
 
     async def _get_model(self, model: EmbeddingModel, values: dict[str, object]) -> int | None:
         """Return the model's key, or `None` if there is neither such a model nor a document that could be its first."""
@@ -158,6 +180,23 @@ class Vectors:
         if made and not self._is_loading:
             self.lack_graph |= not await hnsw.make(self._session, *there[0])
         return there[0][0], there[0][1]
+
+
+def count_seen(collection: Collection, gone: Sequence[int], back: Sequence[int]) -> Iterable[Statement]:
+    """Yield what counts documents, by their keys, that leave view or come back to it with vectors that they have."""
+    for change, keys in ((-1, gone), (1, back)):
+        if keys:
+            values: dict[str, object] = {"org": collection.org, "toolset": collection.toolset}
+            yield Statement(_COUNT_SEEN, {**values, "keys": list(keys), "change": change})
+
+
+async def recount(session: Session, collection: Collection, model: str) -> None:
+    """See `Store.recount_embedded`."""
+    scope = Scope(collection.org)
+    (models,) = await session.send(scope, Statement(_GET_MODEL, (model,)))
+    if models:
+        values: dict[str, object] = {"org": collection.org, "toolset": collection.toolset, "model": models[0][0]}
+        await session.send(scope, Statement(_RECOUNT, values))
 
 
 def _encode(collection: Collection, texts: Sequence[Embedded]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from refdesk.core.keeping.rows import (
     decode_metadata,
     decode_revision,
 )
-from refdesk.model import Collection, CollectionStatistics, State
+from refdesk.model import Collection, CollectionStatistics, EmbeddedCount, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
 from refdesk.stores.postgres.pool import Row
 from refdesk.stores.postgres.texts import unpack, unpack_versions
@@ -101,13 +101,27 @@ _GET_CHANGE_MARK = "SELECT pg_current_snapshot()::text"
 """Says which transactions have ended: it differs after every commit, in whatever order transactions begin and end. A
 sequence alone would miss one that took its number early and commits late."""
 
-_COUNT_STATES = "SELECT org, toolset, state, count(*) FROM documents GROUP BY org, toolset, state"
-_COUNT_EMBEDDED = """
+_COUNT_STATES = """
+    SELECT org, toolset, state, count(*) FROM documents WHERE org = ANY(%s::text[]) GROUP BY org, toolset, state
+"""
+_COUNT_VECTORS = """
     SELECT documents.org, toolset, name, count(*) FROM vectors
     JOIN documents ON documents.org = vectors.org AND documents.key = vectors.document
     JOIN models ON models.key = model
-    WHERE number = 0 AND state <> 'withdrawn' GROUP BY documents.org, toolset, name
+    WHERE vectors.org = ANY(%s::text[]) AND number = 0 AND state <> 'withdrawn' GROUP BY documents.org, toolset, name
 """
+_SIZE_ORGS = "SELECT org, sum(documents)::bigint FROM collections GROUP BY org ORDER BY org"
+MOST_COUNTED = 500_000
+"""About how many documents are counted at once: few enough for the time that a statement may take."""
+
+_COUNT_EMBEDDED = """
+    SELECT collections.org, toolset, collections.documents, coalesce(embedded, 0), changes
+    FROM collections JOIN orgs USING (org) LEFT JOIN (
+        SELECT org, toolset, embedded FROM embeddings JOIN models ON models.key = model WHERE name = %s
+    ) AS embeddings USING (org, toolset)
+    ORDER BY collections.org, toolset
+"""
+_LIST_MODELS = "SELECT DISTINCT name FROM embeddings JOIN models ON models.key = model WHERE passages > 0"
 
 
 class Statements(Protocol):
@@ -227,16 +241,48 @@ async def get_change_mark(source: Statements) -> str:
     return str(snapshot)
 
 
-async def get_statistics(source: Statements) -> list[CollectionStatistics]:
+async def get_statistics(source: Statements, org: str | None) -> list[CollectionStatistics]:
     """See `Store.get_statistics`."""
     documents: defaultdict[Collection, dict[State, int]] = defaultdict(lambda: dict.fromkeys(State, 0))
     embedded: defaultdict[Collection, dict[str, int]] = defaultdict(dict)
-    states, models = await source.read(ALL_ORGS, Statement(_COUNT_STATES), Statement(_COUNT_EMBEDDED))
-    for org, toolset, state, count in states:
-        documents[Collection(org, toolset)][State(state)] = count
-    for org, toolset, model, count in models:
-        embedded[Collection(org, toolset)][model] = count
+    groups = [[org]] if org is not None else await _group_orgs(source)
+    for orgs in groups:
+        states, models = await source.read(
+            ALL_ORGS, Statement(_COUNT_STATES, (orgs,)), Statement(_COUNT_VECTORS, (orgs,))
+        )
+        for owner, toolset, state, count in states:
+            documents[Collection(owner, toolset)][State(state)] = count
+        for owner, toolset, model, count in models:
+            embedded[Collection(owner, toolset)][model] = count
     return [CollectionStatistics(each, documents[each], embedded[each]) for each in sorted(documents)]
+
+
+async def _group_orgs(source: Statements) -> list[list[str]]:
+    """Return all orgs, in groups that have about `MOST_COUNTED` documents together, or one org that has more."""
+    groups, counted = [list[str]()], 0
+    (rows,) = await source.read(ALL_ORGS, Statement(_SIZE_ORGS))
+    for org, size in rows:
+        if groups[-1] and counted + size > MOST_COUNTED:
+            groups.append([])
+            counted = 0
+        groups[-1].append(org)
+        counted += size
+    return groups
+
+
+async def count_embedded(source: Statements, model: str) -> list[EmbeddedCount]:
+    """See `Store.count_embedded`."""
+    (rows,) = await source.read(ALL_ORGS, Statement(_COUNT_EMBEDDED, (model,)))
+    return [
+        EmbeddedCount(Collection(org, toolset), documents, embedded, str(changes))
+        for org, toolset, documents, embedded, changes in rows
+    ]
+
+
+async def list_models(source: Statements) -> list[str]:
+    """See `Store.list_models`."""
+    (rows,) = await source.read(ALL_ORGS, Statement(_LIST_MODELS))
+    return sorted(name for (name,) in rows)
 
 
 async def _read(source: Statements, collection: Collection, text: LiteralString, *values: object) -> list[Row]:

@@ -15,7 +15,7 @@ from refdesk.core.clock import SystemClock
 from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
-from refdesk.stores.postgres import archive, backfill, distribution, hnsw, reads, scrubbing, writes
+from refdesk.stores.postgres import archive, backfill, distribution, embeddings, hnsw, reads, scrubbing, writes
 from refdesk.stores.postgres.building import LOOK_SECONDS, Graphs
 from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from refdesk.model import (
         Collection,
         CollectionStatistics,
+        EmbeddedCount,
         FindRequest,
         Found,
         Link,
@@ -123,9 +124,22 @@ class PostgresStore(PostgresReader):
         nodes = await distribution.list_nodes(self.connections) if self._is_distributed else []
         return nodes + (await self._replicas.list_nodes() if self._replicas is not None else [])
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
-        """See `Store.get_statistics`."""
-        return await reads.get_statistics(self.connections)
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
+        """See `Store.get_statistics`; orgs are counted one group after another, each as of a moment of its own."""
+        return await reads.get_statistics(self.connections, org)
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`; counts are kept beside the documents and the vectors."""
+        return await reads.count_embedded(self.connections, model)
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        """See `Store.recount_embedded`; nobody else can write to the org meanwhile."""
+        async with open_session(self.connections, self._turns) as session:
+            await embeddings.recount(session, collection, model)
+
+    async def list_models(self) -> list[str]:
+        """See `Store.list_models`."""
+        return await reads.list_models(self.connections)
 
     async def list_collections(self) -> Mapping[Collection, str]:
         """See `Store.list_collections`."""

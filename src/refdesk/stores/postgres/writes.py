@@ -14,6 +14,7 @@ from refdesk.core.keeping.rows import decode_audit, encode_document
 from refdesk.errors import ConflictError
 from refdesk.model import Collection, State
 from refdesk.stores.postgres.connections import ALL_ORGS, Scope, Statement
+from refdesk.stores.postgres.embeddings import count_seen
 from refdesk.stores.postgres.indexing import SHORT, Ahead, Derived, Tokens
 from refdesk.stores.postgres.lexical import (
     CHANGE_TERMS,
@@ -367,9 +368,12 @@ class Content:
         if not old:
             return
         keys = [each.key for each in old]
-        pairs = zip(rows, before, strict=True)
+        pairs = list(zip(rows, before, strict=True))
         reworded = [b.key for row, b in pairs if b.version and b.text_digest != row.columns["text_digest"]]
         yield Statement(_KEEP_REVISIONS, (reworded, org, keys))
+        gone = [b.key for row, b in pairs if b.is_living and (b.key in reworded or not row.is_living)]
+        back = [b.key for row, b in pairs if b.version and not b.is_living and row.is_living and b.key not in reworded]
+        yield from count_seen(self.collection, gone, back)
         yield from self._change_terms(-1, before, numbers)
         yield Statement(_REMOVE_ENTRIES, (*self.place, keys))
         yield Statement(_REMOVE_SPANS, (org, keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from refdesk.model import Collection, CollectionStatistics, State
+from refdesk.model import Collection, CollectionStatistics, EmbeddedCount, State
 from refdesk.stores.sqlite.driver import Connection
 
 _LIST_COLLECTIONS = "SELECT key, org, toolset, changed FROM collections ORDER BY org, toolset"
@@ -27,15 +27,25 @@ class Counts:
         default_factory=dict[int, "tuple[int, CollectionStatistics]"]
     )
 
-    def get(self, connection: Connection) -> list[CollectionStatistics]:
+    def get(self, connection: Connection, org: str | None = None) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
+        every = self._count_all(connection)
+        return [each for _, each in every if any(each.documents.values()) and org in (None, each.collection.org)]
+
+    def count_embedded(self, connection: Connection, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`."""
+        every = self._count_all(connection)
+        return [each.count(model, str(changed)) for changed, each in every if any(each.documents.values())]
+
+    def _count_all(self, connection: Connection) -> list[tuple[int, CollectionStatistics]]:
+        """Return the counts of every collection with the change after which they were taken, in order."""
         known, found = self._known, dict[int, tuple[int, CollectionStatistics]]()
         for key, org, toolset, changed in connection.execute(_LIST_COLLECTIONS):
             before = known.get(key)
             is_same = before is not None and before[0] == changed
             found[key] = before if before and is_same else (changed, _count(connection, key, Collection(org, toolset)))
         self._known = found
-        return [statistics for _, statistics in found.values() if any(statistics.documents.values())]
+        return list(found.values())
 
 
 def _count(connection: Connection, key: int, collection: Collection) -> CollectionStatistics:

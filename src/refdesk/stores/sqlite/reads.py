@@ -83,6 +83,9 @@ _GET_RECORDS = """
     SELECT org, kind, name, due_at, value, checksum
     FROM asked CROSS JOIN records ON org = of_org AND kind = of_kind AND name = of_name
 """
+_LIST_MODELS = """
+    SELECT name FROM models WHERE EXISTS (SELECT 1 FROM vectors WHERE vectors.model = models.key) ORDER BY name
+"""
 RECORDS_AT_ONCE = 64
 """Most records read by one statement."""
 
@@ -216,6 +219,11 @@ def list_collections(connection: Connection) -> dict[Collection, str]:
     """See `Store.list_collections`."""
     rows = connection.execute("SELECT org, toolset, changed FROM collections")
     return {Collection(org, toolset): str(changed) for org, toolset, changed in rows}
+
+
+def list_models(connection: Connection) -> list[str]:
+    """See `Store.list_models`."""
+    return [name for (name,) in connection.execute(_LIST_MODELS)]
 
 
 def get_change_mark(connection: Connection) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from refdesk.model import (
         Collection,
         CollectionStatistics,
+        EmbeddedCount,
         FindRequest,
         Found,
         Link,
@@ -172,9 +173,20 @@ class SqliteStore(SqliteReader):
         """See `Store.list_nodes`."""
         return []
 
-    async def get_statistics(self) -> list[CollectionStatistics]:
+    async def get_statistics(self, org: str | None = None) -> list[CollectionStatistics]:
         """See `Store.get_statistics`."""
-        return await self._readers.run(self._counts.get)
+        return await self._readers.run(self._counts.get, org)
+
+    async def count_embedded(self, model: str) -> list[EmbeddedCount]:
+        """See `Store.count_embedded`; what has not changed since it was last asked for is not counted again."""
+        return await self._readers.run(self._counts.count_embedded, model)
+
+    async def recount_embedded(self, collection: Collection, model: str) -> None:
+        """See `Store.recount_embedded`; counts are not kept in the file."""
+
+    async def list_models(self) -> list[str]:
+        """See `Store.list_models`."""
+        return await self._readers.run(reads.list_models)
 
     async def list_collections(self) -> Mapping[Collection, str]:
         """See `Store.list_collections`."""

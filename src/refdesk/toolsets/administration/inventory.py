@@ -146,8 +146,8 @@ async def _count(base: KnowledgeBase, org: str) -> list[Kept]:
             withdrawn=each.documents.get(State.WITHDRAWN, 0),
             embedded=max(each.embedded.values(), default=0),
         )
-        for each in await base.store.get_statistics()
-        if each.collection.org in (org, SHARED_ORG)
+        for owner in sorted({org, SHARED_ORG})
+        for each in await base.store.get_statistics(owner)
     ]
 
 

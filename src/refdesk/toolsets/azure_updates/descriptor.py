@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from refdesk.core.operations import Rest, Toolset
     from refdesk.core.search.providers import LeftOut, ProviderAnswer, Question
     from refdesk.model import Document
-    from refdesk.protocols import Source
+    from refdesk.sources import Source
     from refdesk.toolsets.azure_updates.settings import AzureUpdatesSettings
 
 CHECK_SECONDS = 5.0

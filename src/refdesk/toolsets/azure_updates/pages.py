@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from refdesk.core.retrying import PassingError
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 
 if TYPE_CHECKING:
     from refdesk.model import JsonObject, JsonValue

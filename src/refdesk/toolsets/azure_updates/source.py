@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from refdesk import errors
 from refdesk.kit.http import HttpReader
-from refdesk.protocols import SourcePage
+from refdesk.sources import SourcePage
 from refdesk.toolsets.azure_updates.pages import Page, read_page
 
 if TYPE_CHECKING:
