@@ -52,6 +52,51 @@ async def test_of_the_versions_that_edits_made_the_one_restored_holds_alone(desk
         assert [hit.id for hit in await desk.search("limit")] == [ids[wanted]]
 
 
+async def test_in_whatever_order_versions_are_restored_one_holds(desk: Desk) -> None:
+    ids = [(await desk.store("Limit", "500 EUR")).id]
+    for amount in ("200 EUR", "100 EUR"):
+        ids.append((await edit(desk, ids[-1], body=amount)).id)
+    for wanted in (0, 1, 2, 1, 0, 2):
+        await desk.restore(ids[wanted])
+        assert [hit.id for hit in await desk.search("limit")] == [ids[wanted]]
+
+
+async def test_an_edit_and_another_edit_of_the_same_version_never_hold_together(desk: Desk) -> None:
+    old = (await desk.store("Limit", "500 EUR")).id
+    one = (await edit(desk, old, body="200 EUR")).id
+    await desk.restore(old)
+    other = (await edit(desk, old, body="100 EUR")).id
+    restored = await desk.restore(one)
+    assert (restored.state, restored.head_id, restored.withdrawn_edit) == ("current", one, other)
+    assert [hit.id for hit in await desk.search("limit")] == [one]
+    assert [member.id for member in (await desk.get(old)).chain] == [old, one]
+    assert (await desk.restore(other)).withdrawn_edit == one
+    assert [hit.id for hit in await desk.search("limit")] == [other]
+
+
+async def test_a_version_that_was_withdrawn_comes_back_behind_the_one_restored_before_it(desk: Desk) -> None:
+    old = (await desk.store("Limit", "500 EUR")).id
+    done = (await edit(desk, old, body="200 EUR")).id
+    await desk.restore(old)
+    await desk.withdraw(old)
+    await desk.restore(done)
+    assert (await desk.restore(old)).head_id == done
+    assert [hit.id for hit in await desk.search("limit")] == [done]
+
+
+async def test_a_withdrawn_version_leaves_the_chain_of_another_edit_whole(desk: Desk) -> None:
+    old = (await desk.store("Limit", "500 EUR")).id
+    one = (await edit(desk, old, body="200 EUR")).id
+    await desk.restore(old)
+    other = (await edit(desk, old, body="100 EUR")).id
+    await desk.withdraw(old)
+    await desk.restore(one)
+    later = (await edit(desk, one, body="50 EUR")).id
+    assert (await desk.restore(other)).withdrawn_edit == later
+    assert (await desk.restore(later)).withdrawn_edit == other
+    assert [member.id for member in (await desk.get(one)).chain] == [one, later]
+
+
 async def test_an_entry_that_another_one_corrected_stands_beside_it_once_it_is_restored(desk: Desk) -> None:
     old = await desk.store("Limit", "500 EUR")
     edited = (await edit(desk, old.id, body="200 EUR")).id

@@ -179,7 +179,7 @@ class LifeOutput(Message):
     state: Literal["current", "superseded", "withdrawn"]
     head_id: str = Field(description="What holds now in its chain: the entry itself, or what superseded it.")
     withdrawn_edit: str | SkipJsonSchema[None] = Field(
-        None, description="The later version, which held until this one was restored; restoring it undoes that."
+        None, description="The version that held until this one was restored; restoring it undoes that."
     )
     note: str | SkipJsonSchema[None] = Field(None, description="What to know, and what to do.")
 

@@ -161,20 +161,21 @@ async def _list_hidden(reader: Reader, document: Document) -> list[str]:
 async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
     """Bring a withdrawn entry back, or let a superseded one hold again. Doing it again changes nothing.
 
-    Of the versions of an entry that edits made, only one holds: restoring an earlier version withdraws the later one,
-    and restoring the later one lets it supersede the earlier one again.
+    Of the versions of an entry that edits made, only one holds: restoring one withdraws the later one that held, or the
+    one of another edit, and supersedes the earlier one.
     """
     base, collection = context.knowledge_base, models.get_collection(context.principal.org)
     async with base.store.transaction() as transaction:
         document, edit = await _read_whatever_its_state(transaction, collection, asked.id), None
         if document.state is State.WITHDRAWN:
-            document = await _bring_back(transaction, context, document)
+            document, edit = await _bring_back(transaction, context, document)
         elif document.state is State.SUPERSEDED:
             successor_id = supersession.get_successor_id(document) or document.id
             [successor] = await transaction.get_documents(collection, [successor_id])
             require_owner(context, document, successor or document)
             edit = await versions.withdraw_later(transaction, document)
             document = await supersession.undo(transaction, document)
+            edit = await _take_place(transaction, context, document) or edit
         output = await _tell_life(transaction, document)
     base.note_change(document)
     if edit is None:
@@ -183,16 +184,19 @@ async def restore_knowledge(context: Context, asked: LifeInput) -> LifeOutput:
     return output.model_copy(update={"withdrawn_edit": edit.id})
 
 
-async def _bring_back(transaction: Transaction, context: Context, document: Document) -> Document:
+async def _bring_back(
+    transaction: Transaction, context: Context, document: Document
+) -> tuple[Document, Document | None]:
     _require_author(context, document)
     superseded = supersession.get_successor_id(document) is not None
     document = replace(document, state=State.SUPERSEDED if superseded else State.CURRENT, version=document.version + 1)
     await transaction.put_documents([document])
-    if not superseded and (versions_apart := await versions.find_earlier(transaction, document)) is not None:
-        earlier, later = versions_apart
-        require_owner(context, earlier, later)
-        await supersession.supersede(transaction, earlier, later, context.knowledge_base.clock.now())
-    return document
+    return document, None if superseded else await _take_place(transaction, context, document)
+
+
+async def _take_place(transaction: Transaction, context: Context, document: Document) -> Document | None:
+    now = context.knowledge_base.clock.now()
+    return await versions.take_place(transaction, document, now, lambda old, new: require_owner(context, old, new))
 
 
 async def _read_whatever_its_state(reader: Reader, collection: Collection, id: str) -> Document:

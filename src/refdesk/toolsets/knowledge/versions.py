@@ -10,11 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from refdesk.core.writing import supersession
+from refdesk.core.writing.tombstones import is_erased
 from refdesk.model import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from refdesk.model import Document
-    from refdesk.protocols import Reader, Transaction
+    from refdesk.protocols import Transaction
 
 EDIT_OF = "edit_of"
 
@@ -39,16 +43,45 @@ async def withdraw_later(transaction: Transaction, document: Document) -> Docume
     return withdrawn
 
 
-async def find_earlier(reader: Reader, document: Document) -> tuple[Document, Document] | None:
-    """Return the earlier version that holds, and the version after it; `None` if none holds."""
-    later = document
+async def take_place(
+    transaction: Transaction,
+    document: Document,
+    now: datetime,
+    require_owner: Callable[[Document, Document], None],
+) -> Document | None:
+    """Let a version that holds again stand in place of every earlier one; return the one withdrawn for it, if any.
+
+    Each earlier version then leads to this one, so that whichever is restored next finds the one that holds.
+
+    Args:
+        transaction: The one in which the version was restored.
+        document: The version.
+        now: The present time.
+        require_owner: Refuses unless the caller may let the second version replace the first.
+    """
+    withdrawn, later = None, document
     while (id := later.data.get(EDIT_OF)) is not None:
-        [earlier] = await reader.get_documents(document.collection, [str(id)])
-        if earlier is None:
-            return None
-        if earlier.state is State.CURRENT:
-            return earlier, later
+        [earlier] = await transaction.get_documents(document.collection, [str(id)])
+        if earlier is None or is_erased(earlier):
+            break
         if supersession.get_successor_id(earlier) != later.id:
-            return None
+            require_owner(earlier, later)
+            withdrawn = await _replace(transaction, earlier, later, now) or withdrawn
         later = earlier
-    return None
+    return withdrawn
+
+
+async def _replace(transaction: Transaction, earlier: Document, later: Document, now: datetime) -> Document | None:
+    """Let a version supersede an earlier one instead of whatever did; return the one that held and is withdrawn."""
+    withdrawn, held = None, earlier
+    if supersession.get_successor_id(earlier) is not None:
+        withdrawn = await withdraw_later(transaction, earlier)
+        # A withdrawn one has its place in the chain of what superseded it, too.
+        held = await supersession.undo(transaction, replace(earlier, state=State.SUPERSEDED))
+    await supersession.supersede(transaction, held, later, now)
+    if earlier.state is State.WITHDRAWN:
+        [superseded] = await transaction.get_documents(earlier.collection, [earlier.id])
+        assert superseded is not None
+        hidden = replace(superseded, state=State.WITHDRAWN, version=superseded.version + 1)
+        await transaction.put_documents([hidden])
+    return withdrawn
