@@ -34,6 +34,19 @@ async def test_an_org_sees_how_much_it_keeps_and_may_keep(desk: Desk, face: str)
         assert (await ann("show_usage", {}))[0] == "PERMISSION_DENIED"
 
 
+@pytest.mark.parametrize("face", FACES)
+async def test_erasing_an_agent_leaves_the_count_of_one_whose_name_ends_like_its_own(desk: Desk, face: str) -> None:
+    async with (
+        call_as(desk, face, "a:agent:ann", *AGENT, "admin") as other,
+        call_as(desk, face, "ann", *AGENT) as ann,
+    ):
+        await store(other, "Kept")
+        await store(ann, "Erased")
+        assert (await other("erase", {"agent": "ann"}))[0] == ""
+        shown = (await other("show_usage", {}))[1]["quotas"]
+        assert [each["agentUsed"] for each in shown if each["quota"] == "knowledge_stored"] == [1]
+
+
 async def test_keys_are_listed_by_org_without_secrets_with_their_last_use(desk: Desk) -> None:
     admin = await make_key(desk, scopes=("admin",))
     other = await make_key(desk, org="other", scopes=("admin",))

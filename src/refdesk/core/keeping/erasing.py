@@ -343,7 +343,7 @@ def _is_of_agent(record: Metadata, agent: str) -> bool:
     if key.kind == idempotency.KIND:
         return key.name.partition(":")[2].rpartition(":")[0] == agent
     if key.kind == quotas.KIND:
-        return key.name.endswith(f":agent:{agent}")
+        return key.name.partition(":agent:")[2] == agent  # which may itself have these words in it
     return record.value.get(WRITER) == agent
 
 
