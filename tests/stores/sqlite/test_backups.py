@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -247,6 +250,45 @@ async def test_a_file_in_use_is_not_replaced_and_a_damaged_backup_changes_nothin
             await put_back(target, path)
         assert path.read_bytes() == before
     assert await list_living(path) == ["a"]
+
+
+@pytest.mark.parametrize("refused", ["the sync of the copy", "the removal of the shared memory", "the new name"])
+async def test_a_disk_that_refuses_at_the_end_leaves_the_file_with_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    backup, path, killed = tmp_path / "backup", tmp_path / "old" / "store.sqlite3", tmp_path / "new" / "store.sqlite3"
+    await fill(path, "a")
+    await back_up(path, backup)
+    async with open_store(path) as store:
+        await put(store, make_document("b"))
+        shutil.copytree(path.parent, killed.parent)
+
+    copy = killed.with_name("store.sqlite3.restoring")
+
+    def is_copy(file: Path | int) -> bool:
+        return copy.exists() and os.path.samestat(os.stat(file), copy.stat())
+
+    def refuse(is_meant: Callable[[Any], bool], do: Callable[..., object]) -> Callable[..., object]:
+        def ask(first: Path | int, *rest: object, **more: object) -> object:
+            if is_meant(first):
+                raise OSError(errno.EIO, "Input/output error")
+            return do(first, *rest, **more)
+
+        return ask
+
+    with monkeypatch.context() as disk:
+        if refused == "the sync of the copy":
+            disk.setattr(os, "fsync", refuse(is_copy, os.fsync))
+        elif refused == "the new name":
+            disk.setattr(Path, "replace", refuse(is_copy, Path.replace))
+        else:
+            disk.setattr(Path, "unlink", refuse(lambda path: path.name == "store.sqlite3-shm", Path.unlink))
+        with pytest.raises(StoreError, match="Input/output error"):
+            await put_back(backup, killed)
+    assert await list_living(killed) == ["a", "b"]
+    assert [each.name for each in killed.parent.iterdir() if "replaced" in each.name or "restoring" in each.name] == []
+    await put_back(backup, killed)
+    assert await list_living(killed) == ["a"]
 
 
 async def test_a_file_of_another_program_is_not_taken(tmp_path: Path) -> None:

@@ -166,7 +166,9 @@ def _clearing(targets: Iterable[Path]) -> Generator[None]:
         yield
     finally:
         for target in targets:
-            remove_left(target)
+            # What cannot be removed now goes when the store is opened next, and says nothing of how this one ended.
+            with suppress(OSError):
+                remove_left(target)
 
 
 @contextmanager
@@ -366,21 +368,34 @@ def _reading(path: Path) -> Generator[Connection]:
 
 def _put_in_place(copy: _Copy, seal: Seal, stamp: str) -> Path | None:
     """Rename the copy to the file that it replaces; return where the replaced file is now."""
-    target, kept = copy.target, None
-    if target.exists():
-        kept = _find_free(target.with_name(f"{target.name}.replaced-{stamp}"))
-        _keep(target, kept)
-    clear_log(target)
+    target = copy.target
     with open_snapshot(copy.path) as connection:
         marks = read_marks(connection)
     _flush(copy.path)
+    with _keeping(target, stamp) as kept:
+        clear_log(target)
+        copy.path.replace(target)
     remove_mark(target)
-    copy.path.replace(target)
     flush_folder(target.parent)
     if marks is not None:
         seal.write(marks.store, marks.commits)
     seal.note_closed()
     return kept
+
+
+@contextmanager
+def _keeping(target: Path, stamp: str) -> Generator[Path | None]:
+    """Keep the file that the block replaces under another name; if the block fails, it is in place again as it was."""
+    if not target.exists():
+        yield None
+        return
+    kept = _find_free(target.with_name(f"{target.name}.replaced-{stamp}"))
+    try:
+        _keep(target, kept)
+        yield kept
+    except BaseException:
+        _return(target, kept)
+        raise
 
 
 def _keep(target: Path, kept: Path) -> None:
@@ -393,6 +408,18 @@ def _keep(target: Path, kept: Path) -> None:
         target.replace(kept)
     if log.exists() and log.stat().st_size > _LOG_HEADER:
         log.replace(f"{kept}-wal")
+
+
+def _return(target: Path, kept: Path) -> None:
+    """Undo what `_keep` did, as far as the disk lets."""
+    log = Path(f"{kept}-wal")
+    with suppress(OSError):
+        if log.exists():
+            log.replace(f"{target}-wal")
+        if target.exists():
+            kept.unlink(missing_ok=True)
+        else:
+            kept.replace(target)
 
 
 def _find_free(path: Path) -> Path:
