@@ -136,6 +136,29 @@ async def test_who_goes_on_after_a_full_disk_commits_no_half(small: tuple[Store,
     assert await store.get_documents(NOTES, ["small"]) == [SMALL]
 
 
+@pytest.mark.parametrize("refusal", [apsw.FullError("full"), apsw.IOError("disk I/O error")])
+async def test_what_is_on_the_disk_is_acknowledged_though_the_log_cannot_be_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: apsw.Error
+) -> None:
+    moved, checkpoint = list[bool](), Connection.checkpoint
+
+    def move(connection: Connection) -> bool:
+        if not moved:
+            moved.append(False)
+            raise refusal
+        moved.append(checkpoint(connection))
+        return moved[-1]
+
+    async with open_store(tmp_path / "store.sqlite3"):
+        pass
+    monkeypatch.setattr(Connection, "checkpoint", move)
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        await put(store, make_document("a"))
+        await put(store, make_document("b"))
+        assert moved == [False, True]
+        assert sorted(await store.get_digests(NOTES)) == ["a", "b"]
+
+
 async def test_a_damaged_file_is_said_without_naming_it(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:

@@ -275,7 +275,9 @@ class Writer:
         connection.execute("COMMIT")
         if not self._is_marked:
             # A copy of the file without its log must show that it was in use, so the mark must not remain in the log.
-            self._is_marked = connection.checkpoint()
+            # What was committed is on the disk even if the log cannot be moved now: the next commit tries again.
+            with suppress(apsw.FullError, apsw.IOError):
+                self._is_marked = connection.checkpoint()
         self._presence.require()
         if counted is not None:
             self._seal.write(*counted)
