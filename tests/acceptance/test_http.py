@@ -17,7 +17,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from refdesk.server.mcp import MESSAGE_BYTES
-from tests.acceptance.processes import TOOLS, WAIT_SECONDS, Running, start
+from tests.acceptance.processes import TOOLS, Running, start
 from tests.test_cli import refdesk
 
 SERVE = ["-m", "refdesk", "serve", "--no-auth", "--port", "0"]
@@ -128,15 +128,6 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Generator[Locked]:
             assert server.process.wait(timeout=120) == 0
         log = server.close()[2]
     assert not [key for key in keys if key["authorization"].partition("_")[2] in log]
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_end_as_soon_as_it_listens_ends(tmp_path: Path, number: signal.Signals) -> None:
-    serve = ["-m", "refdesk", "serve", "--port", "0", "--no-auth", "--toolset", "knowledge"]
-    with start(serve, tmp_path, REFDESK_EMBEDDER="hashing") as server:
-        server.read_log("listening")
-        server.process.send_signal(number)
-        assert server.process.wait(timeout=WAIT_SECONDS) == 0
 
 
 def test_a_key_opens_at_once_and_nothing_any_more_once_it_is_revoked(locked: Locked) -> None:

@@ -15,6 +15,7 @@ from typing import Any, cast
 import click
 
 from refdesk import __version__, errors
+from refdesk.cli import interruptions
 from refdesk.cli.groups import Group
 from refdesk.forwarder.config_file import UnreadableError
 
@@ -37,9 +38,7 @@ _COMMANDS = {
 
 _WANTS_JSON = f"{__name__}.wants_json"
 
-_ABORTED = "ABORTED"
 _DECLINED = "Nothing was done: the question was not answered with yes."
-_INTERRUPTED = "Interrupted: what it was doing may be done in part. Look before you give the command again."
 
 
 class _Told(click.ClickException):
@@ -76,24 +75,27 @@ class _Commands(Group):
             return super().invoke(ctx)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
-        except (click.Abort, KeyboardInterrupt) as error:
+        except click.Abort:
             if ctx.meta[_WANTS_JSON]:
-                _print_json(_Told(_DECLINED if isinstance(error, click.Abort) else _INTERRUPTED, _ABORTED))
+                _print_json(_Told(_DECLINED, interruptions.CODE))
             raise
-        except Exception as error:
-            told = error if isinstance(error, click.ClickException) else _explain(_unwrap(error))
+        except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
+            told = error if isinstance(error, click.ClickException) else _explain(error)
             if ctx.meta[_WANTS_JSON]:
                 _print_json(told)
             raise told from None
 
 
-def _unwrap(error: Exception) -> Exception:
+def _unwrap(error: BaseException) -> BaseException:
     """Return the only exception in a group, such as one raised by concurrent tasks; any other error as it is."""
-    inner = cast("ExceptionGroup[Exception]", error).exceptions if isinstance(error, ExceptionGroup) else ()
-    return _unwrap(inner[0]) if len(inner) == 1 else cast("Exception", error)
+    inner = interruptions.list_inner(error)
+    return _unwrap(inner[0]) if len(inner) == 1 else error
 
 
-def _explain(error: Exception) -> click.ClickException:
+def _explain(failure: BaseException) -> click.ClickException:
+    if interruptions.is_interruption(failure):
+        return interruptions.InterruptedCommand()
+    error = _unwrap(failure)
     if isinstance(error, errors.RefdeskError):
         return (_CallerMistake if isinstance(error, errors.CallerError) else _Told)(error.message, error.code)
     if isinstance(error, UnreadableError):
@@ -104,7 +106,7 @@ def _explain(error: Exception) -> click.ClickException:
     return _Told(_tell_bug(error))
 
 
-def _tell_bug(error: Exception) -> str:
+def _tell_bug(error: BaseException) -> str:
     from refdesk.settings import load_settings
 
     if load_settings().log_level == "debug":
@@ -116,7 +118,8 @@ def _print_json(error: click.ClickException) -> None:
     """Print an error in the form that it has over REST; if stdout cannot be written, only stderr reports it."""
     from refdesk.cli.invocation import print_json
 
-    code = error.code if isinstance(error, _Told) else errors.InvalidInputError.code
+    is_coded = isinstance(error, _Told | interruptions.InterruptedCommand)
+    code = error.code if is_coded else errors.InvalidInputError.code
     with contextlib.suppress(OSError):
         print_json({"error": {"code": code, "message": error.format_message()}})
 
@@ -148,4 +151,8 @@ def main(no_desk: str | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     # A shell asks for completions before any command is imported: this import registers PowerShell.
     import_module(f"{__name__}.completion")
-    cli.main(prog_name="refdesk", obj=no_desk)
+    interruptions.listen()
+    try:
+        cli.main(prog_name="refdesk", obj=no_desk)
+    finally:
+        interruptions.end()

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 from refdesk import errors
 from refdesk.app import open_desk
@@ -110,13 +111,21 @@ def leave() -> None:
 async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
     if sys.platform == "win32":
         return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(*list_ending_signals()) as signals:
         async for _ in signals:
             scope.cancel()
 
 
+def list_ending_signals() -> list[signal.Signals]:
+    """Return the signals that end a process in good order; that of a closed terminal, unless it is ignored, as under
+    `nohup`."""
+    closed = getattr(signal, "SIGHUP", None)
+    is_heard = closed is not None and signal.getsignal(closed) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.Signals(closed)] if is_heard else [])]
+
+
 def run_worker(settings: Settings, toolsets: Sequence[Toolset]) -> None:
-    """Do the background work, embedding and syncing, until SIGINT or SIGTERM; errors as in `serve_stdio`."""
+    """Do the background work, embedding and syncing, until SIGINT, SIGTERM or SIGHUP; errors as in `serve_stdio`."""
     check_before_serving(settings, toolsets)
     logs.configure(settings.log_level)
     let_threads_alternate()
@@ -147,7 +156,7 @@ def serve_http(
     announce: Callable[[str], None] = lambda _: None,
     names: Sequence[str] = (),
 ) -> None:
-    """Serve over HTTP until SIGINT or SIGTERM; then finish the requests in progress and close.
+    """Serve over HTTP until SIGINT, SIGTERM or SIGHUP; then finish the requests in progress and close.
 
     Args:
         settings: The settings.
@@ -218,6 +227,7 @@ async def _serve_on(
         server = wire.build_server(app, settings)
         memory.keep_what_is_loaded()
         _outlive_signals(server)
+        await anyio.lowlevel.checkpoint()  # an earlier signal ends it here, before anything listens
         announce(_url(listener))
         keys = "optional" if no_auth else "required"
         logger.info("listening", extra={"url": _url(listener), "keys": keys, "issuer": settings.oauth_issuer})
@@ -269,7 +279,7 @@ def _outlive_signals(server: uvicorn.Server) -> None:
     def stop(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in list_ending_signals():
         signal.signal(number, stop)
 
 
