@@ -285,14 +285,23 @@ async def test_a_place_that_was_removed_is_told(tmp_path: Path) -> None:
 
 async def test_a_user_is_signed_in_and_a_wrong_password_told_without_repeating_it(tmp_path: Path) -> None:
     with running(has_auth=True) as server:
+        assert "changed first" in await tell_why_not_open(server.get_url(user="neo4j:neo4j"))
         server.set_password("right horse/battery")
         url = server.get_url(scheme="neo4j", user="neo4j:right%20horse%2Fbattery")
         async with open_store(url, limits=PATIENT) as store:
             await put(store, make_document("a"))
-        with pytest.raises(StoreError, match="password") as caught:
-            async with open_store(server.get_url(user="neo4j:wrong-secret")):
-                pass
-        assert "secret" not in caught.value.message
+        told = [await tell_why_not_open(server.get_url(user="neo4j:wrong-secret")) for _ in range(4)]
+        assert "refused the user or the password" in told[0]
+        assert "lets this user in no more for some seconds" in told[3]
+        assert not [each for each in told if "secret" in each]
+
+
+async def tell_why_not_open(url: str) -> str:
+    """Return why no store is opened there."""
+    with pytest.raises(StoreError) as caught:
+        async with open_store(url, limits=PATIENT):
+            pass
+    return caught.value.message
 
 
 async def test_a_database_that_the_server_does_not_have_is_told() -> None:

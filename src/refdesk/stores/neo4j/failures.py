@@ -39,9 +39,20 @@ _OWN_KEY = "`space`"
 
 _STOPPED = "The database is not available: it was stopped, or is still starting. Try again later; see its log."
 _REFUSED = "The database refused the user or the password, or the user may not do this. Check the store's URL."
+_LOCKED_OUT = (
+    "The database lets this user in no more for some seconds, after several wrong passwords. Check the password in the "
+    "store's URL, wherever refdesk or another program signs in with it, and try again."
+)
+_EXPIRED = (
+    "The user's password must be changed first, as that of a new server's first user: ALTER CURRENT USER SET PASSWORD. "
+    "Then put the new one into the store's URL."
+)
 
 _LOST = (exceptions.ServiceUnavailable, exceptions.SessionExpired, exceptions.ConnectionPoolError, OSError)
 _MEANINGS: tuple[tuple[str, str], ...] = (
+    ("Neo.ClientError.Security.AuthenticationRateLimit", _LOCKED_OUT),
+    ("Neo.ClientError.Security.CredentialsExpired", _EXPIRED),
+    ("Neo.ClientError.Security.", _REFUSED),
     ("Neo.ClientError.Transaction.TransactionTimedOut", SLOW),
     ("Neo.ClientError.Transaction.LockClientStopped", SLOW),
     ("Neo.TransientError.Transaction.LockAcquisitionTimeout", SLOW),
@@ -86,12 +97,12 @@ def describe(error: Exception) -> RefdeskError:
         if _OWN_KEY not in (error.message or ""):
             return StoreError(_CONSTRAINED)
         return ConflictError("It changed at the same time. Read it again and repeat the change.")
-    if isinstance(error, exceptions.AuthError | exceptions.Forbidden):
-        return StoreError(_REFUSED)
     code = (error.code or "") if isinstance(error, exceptions.Neo4jError) else ""
     for beginning, meaning in _MEANINGS:
         if code.startswith(beginning):
             return StoreError(meaning)
+    if isinstance(error, exceptions.AuthError | exceptions.Forbidden):
+        return StoreError(_REFUSED)
     return StoreError(
         f"The database failed ({type(error).__name__}). Try again later; the server's log has the details."
     )
