@@ -113,7 +113,7 @@ def test_nothing_is_recorded_outside_of_a_trace() -> None:
     [
         (errors.NotFoundError("secret"), Ending("NOT_FOUND", is_failure=False)),
         (errors.StoreError("secret"), Ending("STORE_UNAVAILABLE", is_failure=True)),
-        (ValueError("secret"), Ending("BROKEN", is_failure=True)),
+        (ValueError("secret"), Ending("BROKEN", is_failure=True, error_type="ValueError")),
         (KeyboardInterrupt("secret"), Ending("CANCELLED", is_failure=False)),
     ],
 )
@@ -123,3 +123,11 @@ def test_an_error_is_told_by_its_code(error: BaseException, ending: Ending) -> N
         raise error
     assert listener.endings == {"call": ending, "part": ending}
     assert not tracing.is_traced()
+
+
+def test_a_service_that_does_not_answer_is_not_told_as_a_bug() -> None:
+    listener = Listener()
+    with tracing.trace(listener, "sync"), suppress(OSError), tracing.calling("feed"):
+        raise ConnectionRefusedError("secret")
+    asked = Ending("FAILED", is_failure=True, error_type="ConnectionRefusedError")
+    assert listener.endings == {"call feed": asked, "sync": Ending()}

@@ -23,6 +23,10 @@ Kind: TypeAlias = Literal["internal", "server", "client"]
 OK = "ok"
 CANCELLED = "CANCELLED"
 BROKEN = "BROKEN"
+"""The outcome of what ended by an exception that nobody expected: a bug."""
+
+FAILED = "FAILED"
+"""The outcome of a request that another service did not answer, or refused."""
 
 
 @dataclass(slots=True)
@@ -32,17 +36,19 @@ class Ending:
     Attributes:
         outcome: `ok`, or the code of an error.
         is_failure: Whether that is the fault of refdesk or of a service it asks, not of the caller.
+        error_type: The class of an exception that has no code; empty where the outcome says it all.
     """
 
     outcome: str = OK
     is_failure: bool = False
+    error_type: str = ""
 
-    def note(self, error: BaseException) -> None:
-        """Note the error with which it ends."""
+    def note(self, error: BaseException, uncoded: str = BROKEN) -> None:
+        """Note the error with which it ends; `uncoded` is the outcome if that has no code."""
         if isinstance(error, errors.RefdeskError):
             self.outcome, self.is_failure = error.code, not isinstance(error, errors.CallerError)
         elif isinstance(error, Exception):
-            self.outcome, self.is_failure = BROKEN, True
+            self.outcome, self.is_failure, self.error_type = uncoded, True, type(error).__name__
         else:
             self.outcome = CANCELLED
 
@@ -115,7 +121,11 @@ def spanned(name: str, **attributes: str) -> Callable[[Callable[P, Awaitable[T]]
 @contextmanager
 def calling(service: str) -> Generator[dict[str, str]]:
     """Record the block as a request to another service; yield the headers that make it part of the trace."""
-    with span(f"call {service}", "client", service=service):
+    parent = _current.get()
+    if parent is None:
+        yield {}
+        return
+    with _recording(parent.begin(f"call {service}", "client", {"service": service}), Ending(), FAILED):
         yield get_headers()
 
 
@@ -131,13 +141,13 @@ def is_traced() -> bool:
 
 
 @contextmanager
-def _recording(begun: Span, ending: Ending) -> Generator[None]:
+def _recording(begun: Span, ending: Ending, uncoded: str = BROKEN) -> Generator[None]:
     token = _current.set(begun)
     try:
         yield
     except BaseException as error:
         if ending.outcome == OK:
-            ending.note(error)
+            ending.note(error, uncoded)
         raise
     finally:
         _current.reset(token)

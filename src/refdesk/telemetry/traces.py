@@ -56,7 +56,7 @@ class OtlpSpan:
         """End the span now."""
         self._span.set_attribute(f"{PREFIX}outcome", ending.outcome)
         if ending.outcome != OK:
-            self._span.set_attribute("error.type", ending.outcome)
+            self._span.set_attribute("error.type", ending.error_type or ending.outcome)
         if ending.is_failure:
             self._span.set_status(StatusCode.ERROR)
         self._span.end()
