@@ -14,7 +14,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refdesk.core.retrying import Budget, PassingError, RetryPolicy, is_passing_status, parse_retry_after
+from refdesk.core.retrying import (
+    Budget,
+    PassingError,
+    RetryPolicy,
+    is_passing_status,
+    parse_retry_after,
+    read_retry_after,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -186,6 +193,14 @@ def test_statuses_that_stay(status: int) -> None:
 )
 def test_retry_after_is_read_from_seconds_and_from_a_date(value: str | None, seconds: float | None) -> None:
     assert parse_retry_after(value, NOW) == seconds
+
+
+@pytest.mark.parametrize("date", [None, "", "yesterday", "Wed, 99 Foo 2026 99:99:99 GMT"])
+def test_a_date_to_wait_for_counts_from_the_services_clock_if_the_answer_says_what_that_is(date: str | None) -> None:
+    headers = {"Retry-After": format_datetime(NOW + timedelta(seconds=30), usegmt=True)}
+    fast = {**headers, "Date": format_datetime(NOW + timedelta(seconds=10), usegmt=True)}
+    assert read_retry_after(fast, NOW + timedelta(days=1)) == 20
+    assert read_retry_after(headers | ({} if date is None else {"Date": date}), NOW) == 30
 
 
 PARTS = st.sampled_from(

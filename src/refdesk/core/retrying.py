@@ -13,7 +13,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -161,13 +161,25 @@ def parse_retry_after(value: str | None, now: datetime | None = None) -> float |
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
+def read_retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Return the seconds that the headers of an answer ask to wait; see `parse_retry_after`.
+
+    A date counts from that of the answer, since the service's clock need not agree with this machine's.
+    """
+    return parse_retry_after(headers.get("Retry-After"), _read_instant(headers.get("Date", "")) or now)
+
+
 def _parse_date(text: str, now: datetime) -> float | None:
+    then = _read_instant(text)
+    return None if then is None else max(0.0, (then - now).total_seconds())
+
+
+def _read_instant(text: str) -> datetime | None:
     try:
         then = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0.0, (then - now).total_seconds())
+    return then if then.tzinfo else then.replace(tzinfo=UTC)
 
 
 def _get_retry_after(state: RetryCallState) -> float | None:

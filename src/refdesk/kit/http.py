@@ -157,7 +157,7 @@ class HttpReader:
     def _refuse(self, response: httpx2.Response) -> NoReturn:
         status = response.status_code
         if retrying.is_passing_status(status):
-            asked = retrying.parse_retry_after(response.headers.get("Retry-After"), self.clock.now())
+            asked = retrying.read_retry_after(response.headers, self.clock.now())
             raise PassingError(f"HTTP {status}", asked)
         if 300 <= status < 400:
             raise self._explain_redirect(self._find_host(response.headers.get("Location", "")))

@@ -17,7 +17,7 @@ import httpx2
 
 from refdesk import __version__
 from refdesk.core.clock import SystemClock
-from refdesk.core.retrying import parse_retry_after
+from refdesk.core.retrying import read_retry_after
 from refdesk.errors import InvalidInputError
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -212,6 +212,6 @@ def _read(answer: httpx2.Response) -> Reached:
     status = answer.status_code
     if 200 <= status < 300:
         return Reached(status)
-    wait = parse_retry_after(answer.headers.get("Retry-After"), SystemClock().now())
+    wait = read_retry_after(answer.headers, SystemClock().now())
     reason = "it redirects, which is not followed" if 300 <= status < 400 else f"HTTP {status}"
     return Reached(status, reason, wait)

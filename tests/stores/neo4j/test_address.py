@@ -36,6 +36,7 @@ def test_a_url_names_server_user_database_and_namespace(url: str, address: Addre
         "neo4j://u:secret@host?namespace=Upper",
         "neo4j://u:secret@host?namespace=a&timeout=secret",
         "neo4j://u:secret@[::1",
+        "neo4j://u:secret@host/System",
     ],
 )
 def test_a_url_that_cannot_be_meant_is_refused_without_repeating_it(url: str) -> None:

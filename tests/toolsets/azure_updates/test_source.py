@@ -4,7 +4,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -220,13 +220,15 @@ async def test_the_wait_that_the_server_asks_for_is_kept_up_to_a_bound(
     assert sleeper.waits == [wait]
 
 
-async def test_a_date_to_wait_for_is_counted_from_now(
-    source: AzureUpdatesSource, emulator: RunningEmulator, sleeper: Sleeper
+@pytest.mark.parametrize("skew", [timedelta(0), timedelta(hours=2), timedelta(hours=-2)])
+async def test_a_date_to_wait_for_is_counted_from_now_by_the_feeds_clock(
+    source: AzureUpdatesSource, emulator: RunningEmulator, sleeper: Sleeper, skew: timedelta
 ) -> None:
     await emulator.set_faults(
         [{"fault": "status", "status": 503, "at": [1], "retry_after": 30, "retry_after_form": "date"}]
     )
-    await read(replace(source, reader=replace(source.reader, clock=FixedClock(datetime.now(UTC)), max_wait=1000.0)))
+    clock = FixedClock(datetime.now(UTC) + skew)
+    await read(replace(source, reader=replace(source.reader, clock=clock, max_wait=1000.0)))
     [wait] = sleeper.waits
     assert 20 < wait <= 40
 

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from refdesk.toolsets.salesforce_knowledge.failures import read_codes
-from refdesk.toolsets.salesforce_knowledge.transport import Usage, parse_retry_after, parse_usage
+from refdesk.toolsets.salesforce_knowledge.transport import Usage, parse_usage, read_retry_after
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ def test_four_fifths_are_much() -> None:
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-1", "1e9", "99999999999", "²"])
 def test_a_wait_that_is_none_is_none(value: str | None) -> None:
-    assert parse_retry_after(value) is None
+    assert read_retry_after({} if value is None else {"Retry-After": value}) is None
 
 
 def test_a_wait_is_read_from_seconds_and_from_a_date() -> None:
-    assert parse_retry_after("7") == 7
+    assert read_retry_after({"Retry-After": "7"}) == 7
     then = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert 3500 < (parse_retry_after(then) or 0) <= 3600
-    assert parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert 3500 < (read_retry_after({"Retry-After": then}) or 0) <= 3600
+    assert read_retry_after({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
 
 
 CODES: list[tuple[object, tuple[str, ...]]] = [

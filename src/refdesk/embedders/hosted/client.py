@@ -110,7 +110,7 @@ class EmbeddingClient:
         if response.status_code == 200:
             return response
         if retrying.is_passing_status(response.status_code):
-            asked = retrying.parse_retry_after(response.headers.get("Retry-After"))
+            asked = retrying.read_retry_after(response.headers)
             raise PassingError(self._explain(response), asked)
         raise EmbedderError(self._explain(response))
 

@@ -170,4 +170,4 @@ def _get_retry_after(error: sdk_errors.APIError) -> float | None:
     response = cast("object", error.response)  # pyright: ignore[reportUnknownMemberType]
     if not isinstance(response, httpx2.Response):
         return None
-    return retrying.parse_retry_after(response.headers.get("Retry-After"))
+    return retrying.read_retry_after(response.headers)

@@ -123,7 +123,7 @@ class OpenAIModel:
         if response.status_code == HTTPStatus.OK:
             return response
         if retrying.is_passing_status(response.status_code):
-            asked = retrying.parse_retry_after(response.headers.get("Retry-After"))
+            asked = retrying.read_retry_after(response.headers)
             raise PassingError(_explain(response), asked)
         raise LanguageModelError(_explain(response))
 

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from refdesk.errors import ConfigurationError
 
 SCHEMES = frozenset({"neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc"})
+SYSTEM = "system"
 DEFAULT_NAMESPACE = "refdesk"
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FORM = "neo4j://user:password@host:7687/database?namespace=name"
@@ -49,6 +50,8 @@ def parse_address(url: str) -> Address:
         raise ConfigurationError(f"{_NAMED} is malformed; write {_FORM}.") from error
     if parts.scheme not in SCHEMES or not parts.hostname or "/" in parts.path[1:] or parts.fragment:
         raise ConfigurationError(f"{_NAMED} does not name a Neo4j database; write {_FORM}.")
+    if unquote(parts.path[1:]).lower() == SYSTEM:
+        raise ConfigurationError(f"{_NAMED} names the server's own database, {SYSTEM}, which keeps no data of others.")
     return Address(
         server=server,
         user=unquote(parts.username) if parts.username else None,

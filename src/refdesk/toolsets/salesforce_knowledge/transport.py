@@ -202,7 +202,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse(response: httpx2.Response, body: bytes) -> NoReturn:
-    status, retry_after = response.status_code, parse_retry_after(response.headers.get("Retry-After"))
+    status, retry_after = response.status_code, read_retry_after(response.headers)
     if status != 429 and retrying.is_passing_status(status):
         raise UnreachableError(f"HTTP {status}", is_answered=True, retry_after=retry_after)
     try:
@@ -219,7 +219,7 @@ def _refuse(response: httpx2.Response, body: bytes) -> NoReturn:
     )
 
 
-def parse_retry_after(value: str | None) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that `Retry-After` asks to wait, at most a day; `None` when it asks for nothing sensible."""
-    seconds = retrying.parse_retry_after(value)
+    seconds = retrying.read_retry_after(headers)
     return seconds if seconds is not None and seconds <= MAX_RETRY_AFTER else None
