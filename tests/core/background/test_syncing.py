@@ -298,6 +298,17 @@ async def test_of_records_that_a_reading_repeats_the_newest_counts_and_no_sync_u
     assert await sync_log.read_dead_letters(bench.store, "news") == []
 
 
+@pytest.mark.parametrize("left", [make_record("a", "Edited", "2026-02-02"), make_record("a", "Old", "2026-02-01")])
+async def test_of_records_that_are_no_longer_repeated_the_one_that_is_left_counts_at_once(left: JsonObject) -> None:
+    bench = make_bench([make_record("a", "Old", "2026-02-01"), make_record("a", "New", "2026-02-02")])
+    bench.source.total, bench.source.tells_repeated = 1, True
+    await bench.syncer.sync()
+    bench.source.records = [left]
+    report = await bench.syncer.sync(full=True)
+    assert (report.written, report.quarantined) == (1, 0)
+    assert (await bench.get("a")).title == left["title"]
+
+
 async def test_what_landed_before_the_source_failed_stays_and_the_next_sync_completes() -> None:
     async def fail(page: int) -> None:
         if page == 1:

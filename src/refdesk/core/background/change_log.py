@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, cast
 
 from refdesk.core.background import sync_log
 from refdesk.core.background.sync_log import Change, ChangeKind
-from refdesk.model import SHARED_ORG, Metadata, MetadataKey
+from refdesk.model import SHARED_ORG, Metadata, MetadataKey, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from refdesk.model import Document
     from refdesk.protocols import Reader, Transaction
 
 CHANGES = "sync_changes"
@@ -32,6 +33,15 @@ class LoggedChange:
 
     at: datetime
     change: Change
+
+
+def name_change(old: Document | None, new: Document) -> ChangeKind:
+    """Return what it does to a document to be replaced by another version."""
+    if old is None:
+        return "added"
+    if new.state is State.WITHDRAWN:
+        return "withdrawn"
+    return "restored" if old.state is State.WITHDRAWN else "changed"
 
 
 async def add_changes(transaction: Transaction, toolset: str, at: datetime, changes: Sequence[Change]) -> None:

@@ -235,6 +235,7 @@ class _Run:
     missing: int = 0
     nameless: int = 0
     repeated: set[str] = field(default_factory=set[str])
+    outdone: dict[str, Document] = field(default_factory=dict[str, Document])
     touched: set[str] = field(default_factory=set[str])
     counts: Counter[ChangeKind] = field(default_factory=Counter["ChangeKind"])
     changes: list[Change] = field(default_factory=list[Change])
@@ -336,15 +337,13 @@ class _Run:
         collection = self.syncer.collection
         async with self._fenced() as transaction:
             before = await transaction.get_documents(collection, [each.id for each in documents])
-            pairs = [
-                (old, new)
-                for old, new in zip(before, documents, strict=True)
-                if _differ(old, new) and not self._is_outdone(old, new)
-            ]
+            read = [(old, new) for old, new in zip(before, documents, strict=True) if _differ(old, new)]
+            pairs = [(old, new) for old, new in read if not self._is_outdone(old, new)]
             await transaction.put_documents([_next_version(old, new) for old, new in pairs])
             changed = [(old, _next_version(old, new)) for old, new in pairs if not _is_rendered_anew(old, new)]
-            changes = [Change(new.id, _name_change(old, new), new.version) for old, new in changed]
+            changes = [Change(new.id, change_log.name_change(old, new), new.version) for old, new in changed]
             await change_log.add_changes(transaction, self._name, self.syncer.clock.now(), changes)
+        self.outdone |= {new.id: new for old, new in read if self._is_outdone(old, new)}
         self.digests |= {new.id: new.digest for _, new in pairs}
         for change, (_, document) in zip(changes, changed, strict=True):
             self._note_change(change, document)
@@ -390,6 +389,10 @@ class _Run:
                 await self._withdraw(batch)
         vanished = sorted(self.set_aside.keys() - self.seen)
         if vanished:
+            # Of records that were repeated and are no longer, the one that is left counts, however old it says it is.
+            self.repeated -= {name.removeprefix(REPEATED) for name in vanished}
+            for batch in _cut([new for id, new in self.outdone.items() if id not in self.repeated]):
+                await self._write(batch)
             await self._write_dead_letters([], vanished)
 
     def _count_read(self) -> int:
@@ -483,14 +486,6 @@ def _is_rendered_anew(old: Document | None, new: Document) -> bool:
 
 def _next_version(old: Document | None, new: Document) -> Document:
     return replace(new, version=1 if old is None else old.version + 1)
-
-
-def _name_change(old: Document | None, new: Document) -> ChangeKind:
-    if old is None:
-        return "added"
-    if new.state is State.WITHDRAWN:
-        return "withdrawn"
-    return "restored" if old.state is State.WITHDRAWN else "changed"
 
 
 T = TypeVar("T")
