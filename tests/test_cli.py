@@ -73,6 +73,7 @@ def test_a_command_imports_no_other() -> None:
     assert set(done.stdout.split()) <= {
         "refdesk.cli",
         "refdesk.cli.groups",
+        "refdesk.cli.interruptions",
         "refdesk.cli.serve",
         "refdesk.cli.invocation",
     }
