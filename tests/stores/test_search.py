@@ -130,6 +130,41 @@ async def test_a_text_in_another_language_is_found_by_other_forms_of_its_words_a
         assert await find_ids(store, asking(text)) == ids, text
 
 
+async def test_an_identifier_a_code_and_a_quantity_are_found_however_their_parts_are_joined(store: Store) -> None:
+    await put(
+        store,
+        make_document("camel", "The pods are in CrashLoopBackOff since calculateTotals fails."),
+        make_document("snake", "Raise max_connections_per_host, or the crawler starves."),
+        make_document("quantity", "Each attachment has at most 25MB."),
+        make_document("ticket", "Paid twice: see PAY-1234."),
+        make_document("code", "Access is denied: 0x80070005."),
+        make_document("name", "The repository moved to GitHub."),
+    )
+    for text, ids in {
+        "crash loop back off": ["camel"],
+        "calculate_totals": ["camel"],
+        '"crashloopbackoff since"': ["camel"],
+        "maxConnectionsPerHost": ["snake"],
+        "25 MB": ["quantity"],
+        "PAY1234": ["ticket"],
+        "80070005": ["code"],
+        "git": [],
+    }.items():
+        assert await find_ids(store, asking(text)) == ids, text
+
+
+async def test_a_question_of_one_word_in_letters_of_one_language_is_matched_by_its_forms(store: Store) -> None:
+    await put(
+        store,
+        make_document("ar", "يمكن للعميل طلب استرداد المبلغ خلال أسبوع"),
+        make_document("el", "Πολιτική επιστροφών"),
+        make_document("hi", "ग्राहक धनवापसी का अनुरोध कर सकता है"),
+        make_document("ru", "Сброс пароля сотрудника"),
+    )
+    for text, ids in {"الاسترداد": ["ar"], "επιστροφή": ["el"], "ग्राहकों": ["hi"], "пароль": ["ru"]}.items():
+        assert await find_ids(store, asking(text)) == ids, text
+
+
 async def test_where_a_text_changes_its_language_each_part_is_found_by_the_forms_of_its_own(store: Store) -> None:
     english = "The command prints what it does while it runs, and the options below say how much of that is shown. " * 3
     german = (

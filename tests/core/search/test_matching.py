@@ -37,6 +37,12 @@ def test_a_word_that_is_a_part_of_one_in_the_title_counts_as_there() -> None:
     assert name("cat", ("Reauthentication loop", "")) == "weak"
 
 
+def test_the_parts_of_an_identifier_count_as_words_in_title_and_text() -> None:
+    assert name("read only root filesystem", ("Pods fail", "Since readOnlyRootFilesystem is set.")) == "strong"
+    assert name("max connections", ("maxConnectionsPerHost", "Raise it: café.")) == "strong"
+    assert name("25 mb", ("Attachments", "At most 25MB each.")) != "weak"
+
+
 def test_meaning_decides_where_there_is_a_vector_and_words_help_it() -> None:
     assert name("money back for large sums", REFUNDS, 0.62) == "strong"
     assert name("money back for large sums", REFUNDS, 0.12) == "weak"

@@ -69,6 +69,11 @@ def test_a_phrase_is_shown_rather_than_its_words() -> None:
     )
 
 
+@pytest.mark.parametrize("question", ["loop", "back off", "crash", "backoff loop"])
+def test_a_part_of_an_identifier_is_centred(question: str) -> None:
+    assert "CrashLoopBackOff" in cut("Then. " * 100 + "It ends in CrashLoopBackOff again." + " Or not." * 100, question)
+
+
 def test_a_part_of_a_word_is_no_match() -> None:
     body = "cartoon John's discard " + "filler " * 100 + "a car and s here"
     assert "a car and" in cut(body, "car")

@@ -4,17 +4,17 @@ A word is a run of letters and digits of any script. It is compared without case
 and English inflection is taken off (Snowball's English stemmer, "Porter2"; words of other languages pass nearly
 unchanged). Stretches that are recognised as another language give a second set of terms, by that language's stemmer,
 after these. Nothing depends on the language being recognised: a question in English, or with too few words to tell,
-finds the text by the first set all the same. Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer,
-Burmese) give overlapping pairs of characters. An emoji is a word of its own: in a joined sequence each part is one,
-skin tones and variation selectors are ignored, and a flag is its pair of letters. Nothing in a text is syntax except
-the double quotes of a question, where they bind.
+finds the text by the first set all the same. Last come the parts of words that are joined of several (`joined`).
+Scripts written without blanks (Han, kana, Hangul, Thai, Lao, Khmer, Burmese) give overlapping pairs of characters. An
+emoji is a word of its own: in a joined sequence each part is one, skin tones and variation selectors are ignored, and a
+flag is its pair of letters. Nothing in a text is syntax except the double quotes of a question, where they bind.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import TypeVar
@@ -24,12 +24,13 @@ import Stemmer
 
 from refdesk.core.search.folding import INVISIBLE, fold
 from refdesk.core.search.inflection import inflect
+from refdesk.core.search.joined import find_word, list_parts
 from refdesk.core.search.languages import ENGLISH, get_stop_words
 from refdesk.core.search.languages.stretches import Stretch, find_languages, find_stretches
 from refdesk.core.search.naming import list_identifiers
 from refdesk.model import TextQuery
 
-VERSION = 4
+VERSION = 5
 """Increased by one whenever some text gives different terms than before, so that indexed texts are analysed anew."""
 
 MAX_TERMS = 64
@@ -110,7 +111,7 @@ def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
     """Return the terms of a document's title and of its body, by which it is found.
 
     They are those of `analyse`, followed by the terms of each stretch in a language other than English, in that
-    language, in order.
+    language, in order, and by those of the parts of joined words.
     """
     pieces = split(body)
     of_title, of_body = inflect_document(title, body, pieces)
@@ -118,7 +119,9 @@ def analyse_document(title: str, body: str) -> tuple[list[str], list[str]]:
 
 
 def inflect_document(title: str, body: str, pieces: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the terms of a document's title and body in languages other than English, where it has any, in order.
+    """Return the terms of a document's title and body that `analyse` does not give, in order.
+
+    They are those in languages other than English, where it has any, and those of the parts of joined words.
 
     Args:
         title: Of the document.
@@ -126,10 +129,25 @@ def inflect_document(title: str, body: str, pieces: Sequence[str]) -> tuple[list
         pieces: The pieces of the body, from `split`.
     """
     languages = find_languages(title, body, pieces)
-    return (
-        _inflect_all(title, [(0, len(title), languages.of_title)] if languages.of_title else []),
-        _inflect_all(body, languages.of_body),
-    )
+    of_title = _inflect_all(title, [(0, len(title), languages.of_title)] if languages.of_title else [])
+    of_body = _inflect_all(body, languages.of_body)
+    return [*of_title, *_take_apart(split(title))], [*of_body, *_take_apart(pieces)]
+
+
+def analyse_parts(text: str) -> list[str]:
+    """Return the terms of the parts of those words of a text that are joined of several, in its order."""
+    return list(_take_apart(split(text)))
+
+
+def _take_apart(pieces: Iterable[str]) -> Iterator[str]:
+    return chain.from_iterable(map(_parts.__getitem__, pieces))
+
+
+def _analyse_parts(piece: str) -> tuple[str, ...]:
+    if len(piece) > MAX_TERM_LENGTH or (piece.isalpha() and (piece.islower() or piece[1:].islower())):
+        return ()
+    words = _ASCII_WORD.findall(piece) if piece.isascii() else (piece,)
+    return tuple(_stem(part.lower()) for word in words for part in list_parts(word))
 
 
 def _inflect_all(text: str, stretches: Sequence[Stretch]) -> list[str]:
@@ -152,6 +170,17 @@ def locate(text: str, start: int = 0, language: str | None = None) -> Iterator[t
         is_paired = language is None and len(terms) == end - begin - 1 and is_unspaced(match[0])
         for index, term in enumerate(terms):
             yield (begin + index, begin + index + 2, term) if is_paired else (begin, end, term)
+
+
+def locate_part(text: str, place: int) -> tuple[int, int, str] | None:
+    """Return (start, end, term) of the part of a joined word that begins at a place, if one does."""
+    start, end = find_word(text, place)
+    for part in list_parts(text[start:end]):
+        begin = text.find(part, start)
+        start = begin + len(part)
+        if begin >= place:
+            return (begin, start, _stem(part.lower())) if begin == place else None
+    return None
 
 
 def locate_first(text: str, start: int) -> tuple[int, int, str] | None:
@@ -181,6 +210,7 @@ def parse_query(text: str, *, quotes_bind: bool = False) -> TextQuery:
     asked = dict.fromkeys(analyse(plain))
     stretches = find_stretches(plain)
     terms = _ask_in(plain, stretches) if stretches else [term for term in asked if term not in get_stop_terms()]
+    terms = list(dict.fromkeys([*terms, *(term for term in analyse_parts(plain) if term not in get_stop_terms())]))
     if not terms and not phrases:
         terms = list(asked)
     return TextQuery(tuple(terms[:MAX_TERMS]), tuple(phrases), list_identifiers(fold(text)))
@@ -253,6 +283,7 @@ class Pieces(dict[str, Value]):
 
 
 _terms = Pieces(analyse_piece)
+_parts = Pieces(_analyse_parts)
 _get_short_word_terms = lru_cache(maxsize=1 << 16)(_get_new_terms)
 
 

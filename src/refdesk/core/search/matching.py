@@ -16,7 +16,7 @@ from math import nextafter, sqrt
 from typing import TYPE_CHECKING
 
 from refdesk.core.search import cosines, naming
-from refdesk.core.search.analysis import analyse, analyse_document
+from refdesk.core.search.analysis import analyse, analyse_document, analyse_parts
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
 from refdesk.core.search.matches import Match
@@ -133,7 +133,7 @@ def get_notice(matches: Iterable[Match | None], semantic: SemanticStatus = "off"
 def _list_beside(text: TextQuery, identifiers: tuple[str, ...]) -> frozenset[str]:
     """Return the terms of a question, without those of its identifiers and those of languages other than English."""
     asked, inflected = _read_asked(text)
-    return asked - inflected - {term for each in identifiers for term in analyse(each)}
+    return asked - inflected - {term for each in identifiers for term in (*analyse(each), *analyse_parts(each))}
 
 
 def _find_identifiers(identifiers: tuple[str, ...], title: str, body: str, excerpt: str) -> set[str]:
@@ -181,7 +181,11 @@ def _find_words(text: TextQuery, title: str, excerpt: str) -> Iterator[tuple[Set
     asked, inflected = _read_asked(text)
     if not inflected:
         written = _find_together(excerpt, find_terms(excerpt, asked))
-        yield asked, asked.intersection(analyse(title)) | _find_parts(fold(title), asked), written
+        yield (
+            asked,
+            asked.intersection([*analyse(title), *analyse_parts(title)]) | _find_parts(fold(title), asked),
+            written,
+        )
         return
     # A question in another language is matched by that language's terms, and by those that every text gives.
     titled, written = (set(terms) for terms in analyse_document(title, excerpt))

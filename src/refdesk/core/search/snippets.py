@@ -10,9 +10,10 @@ from itertools import islice
 
 import regex
 
-from refdesk.core.search.analysis import analyse, is_unspaced, locate, locate_first
+from refdesk.core.search.analysis import analyse, analyse_parts, is_unspaced, locate, locate_first, locate_part
 from refdesk.core.search.folding import fold
 from refdesk.core.search.inflection import MARK, get_language
+from refdesk.core.search.joined import is_joint
 from refdesk.model import TextQuery
 
 WIDTH = 240
@@ -140,7 +141,7 @@ def occurs(term: str, text: str) -> bool:
 def find_terms(text: str, terms: Collection[str]) -> set[str]:
     """Return those of the terms that occur in a text; far faster than analysing it if it is plain ASCII."""
     if not text.isascii():
-        return set(terms).intersection(analyse(text))
+        return set(terms).intersection([*analyse(text), *analyse_parts(text)])
     lowered = text.lower()
     return {term for term in terms if _holds(text, lowered, _want(term))}
 
@@ -158,8 +159,10 @@ def _find_beginning(body: str, lowered: str, beginning: str, wanted: _Wanted, st
             return _scan(body, wanted)
         if not _is_within_word(lowered, start) or is_unspaced(beginning):
             looked_at += 1
-            if match := _match_at(body, start, wanted):
+            if match := _match_at(body, start, wanted) or _match_part(body, start, wanted):
                 return match
+        elif is_joint(body, start) and (match := _match_part(body, start, wanted)):
+            return match
         start = lowered.find(beginning, start + 1, stop)
     return None
 
@@ -173,6 +176,11 @@ def _match_at(body: str, start: int, wanted: _Wanted) -> tuple[int, int] | None:
         if match := _match(located, 0, wanted):
             return match
     return None
+
+
+def _match_part(body: str, start: int, wanted: _Wanted) -> tuple[int, int] | None:
+    located = locate_part(body, start)
+    return located[:2] if located and (located[2],) in wanted.runs.get(located[2], ()) else None
 
 
 def _is_within_word(text: str, start: int) -> bool:

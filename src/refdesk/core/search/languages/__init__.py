@@ -6,7 +6,7 @@ another language, so the answer in case of doubt is `None`, which is treated lik
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -41,6 +41,15 @@ _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p
 _UNSPACED_SHARE = 8
 """If more than one in this many characters is of a script written without blanks, the text is taken to be in a language
 without inflection, whatever else is in it."""
+
+_OWN_LETTERS = regex.compile(
+    r"""
+    (?P<ar>[\u0621-\u063a\u0641-\u064a\u064b-\u0652]{2,}) | (?P<el>\p{Greek}{2,}) | (?P<hi>\p{Devanagari}{2,})
+    | (?P<hy>\p{Armenian}{2,}) | (?P<ru>[а-яё]{2,}) | (?P<ta>\p{Tamil}{2,})
+    """,
+    regex.VERBOSE,
+)
+"""Words in the letters of one language that few others use, or all of whose other letters they lack."""
 
 _LEAST_EVIDENCE = 0.9
 """Least evidence: about one word that no other language has."""
@@ -90,7 +99,18 @@ def _recognise(text: str) -> str | None:
             least, lead = max(_LEAST_LETTERS, least), _LEAD_OF_LETTERS
         for language, letters in _weigh_letters(words).items():
             evidence[language] = evidence.get(language, 0.0) + _LETTERS_WEIGH * letters
-    return _choose(evidence, least, lead)
+    return _choose(evidence, least, lead) or (None if head.isascii() else _recognise_by_script(words))
+
+
+def _recognise_by_script(words: Sequence[str]) -> str | None:
+    """Return the language in whose letters at least half of the words are written, if they are hardly any other's.
+
+    Keywords hold no function words, and languages with letters of their own, such as Ukrainian or Persian, are left out
+    by these.
+    """
+    by_script = Counter(match.lastgroup for word in words if (match := _OWN_LETTERS.fullmatch(word)))
+    language, most = max(by_script.items(), key=itemgetter(1), default=(None, 0))
+    return language if 2 * most >= len(words) else None
 
 
 def recognise_by_words(text: str, least: float, expected: str | None) -> str | None:
