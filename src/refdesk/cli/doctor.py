@@ -13,6 +13,7 @@ import click
 from refdesk import errors
 from refdesk.cli import invocation
 from refdesk.cli.deep_checks import look_deep
+from refdesk.cli.python_build import check_python
 from refdesk.core.counts import say_count
 from refdesk.core.descriptors import Check
 from refdesk.discovery import discover, find_descriptors
@@ -86,7 +87,7 @@ async def run_checks(is_deep: bool = False) -> list[Check]:
         invocation.configure_logging(settings.log_level)
         toolsets = load_toolsets(settings=settings)
         found = f"embedder {settings.embedder}, org {settings.org}"
-        checks = [Check("settings", "ok", found), *_check_file(), *_check_serving(settings, toolsets)]
+        checks = [Check("settings", "ok", found), *check_python(), *_check_file(), *_check_serving(settings, toolsets)]
         # Keys from a file are not needed to open a store, so everything else can be checked without them.
         async with open_desk(settings.model_copy(update={"keys_file": None}), toolsets, in_background=False) as desk:
             checks += [check async for check in _look(desk)]

@@ -62,7 +62,7 @@ async def test_pages_follow_one_another_without_gap_or_overlap() -> None:
 
 async def test_meaning_adds_documents_that_share_no_word_and_no_more_than_the_nearest() -> None:
     store = MemoryStore()
-    others = (make_document(f"{n:03}", f"gateway{n}") for n in range(NEAREST + 50))
+    others = (make_document(f"{n:03}", f"gateway{n}x") for n in range(NEAREST + 50))
     semantics = await fill(store, make_document("words", "gateways gateways"), *others)
     lexical = await search(store, semantics, SearchRequest(NOTES, text="gateways"))
     fused = await search(store, semantics, SearchRequest(NOTES, text="gateways", semantic=True, limit=500))
