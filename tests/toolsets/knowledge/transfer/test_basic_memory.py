@@ -104,6 +104,21 @@ async def test_a_note_without_front_matter_is_named_and_dated_by_its_file(notes:
     assert (await read(base, "Grinder")).body == "Grinder"
 
 
+async def test_a_note_without_a_title_is_named_by_the_heading_it_begins_with_and_linked_by_either(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "0012.md").write_text("\ufeff# Who approves refunds #\r\n\r\nA lead: [[0013]], [[Refund limits]].\r\n")
+    (tmp_path / "0013.md").write_text("#Tag, no heading\n\n# Later\n")
+    (tmp_path / "0014.md").write_text("---\ntags: [a]\n---\n# Refund limits\n")
+    base = make_base()
+    await bring_in(base, tmp_path, "basic-memory")
+    first = await read(base, "0012")
+    assert first.title == "Who approves refunds"
+    assert (await read(base, "0013")).title == "0013"
+    assert (await read(base, "0014")).title == "Refund limits"
+    assert await list_targets(base, first) == sorted(make_id("basic-memory", each) for each in ("0013", "0014"))
+
+
 async def test_importing_again_after_a_copy_adds_nothing(notes: Path) -> None:
     base = make_base()
     first = await bring_in(base, notes, "basic-memory", dry=True)

@@ -3,7 +3,8 @@
 A note becomes an entry with its whole text, observations and relations left in place. Its tags are those of the front
 matter and of its observations, plus its type unless that is `note`. Every wiki link outside of code becomes a
 `references` link; the type of the relation is kept in the text only. A date without an offset is taken as UTC; if there
-is no date, the file's is used.
+is no date, the file's is used; without a title, it is the heading with which the text begins, or else the file's name.
+So any other folder of Markdown notes can be read as well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _KNOWN = ("title", "tags", "created", "modified")
 _DEFAULT_TYPE = "note"
 
+_HEADING = regex.compile(r"#[ \t]+([^\n]*?)[ \t]*#*[ \t\r]*(?:\n|$)")
 _FENCE = regex.compile(r"[ \t]*(```|~~~)")
 _LIST_ITEM = regex.compile(r"[ \t]*[-*+][ \t]+(.*)")
 _HASH_TAGS = regex.compile(r"(?<!\S)(?:#[\p{L}\p{M}\p{N}_/-]+)+")
@@ -48,7 +50,8 @@ class _Note:
 
     @property
     def title(self) -> str:
-        return self.get_text("title") or self.stem.rpartition("/")[2]
+        heading = _HEADING.match(self.body)
+        return self.get_text("title") or (heading[1].strip() if heading else "") or self.stem.rpartition("/")[2]
 
     @property
     def origin_id(self) -> str:

@@ -22,6 +22,7 @@ _MOST_SLUG_BYTES = 180
 _NO_WORD = regex.compile(r"[^\p{L}\p{M}\p{N}]+")
 _FORMAT_FIELD = "format"
 _FORMAT = f"{FORMAT}/{VERSION}"
+_OTHERS = "notes that refdesk did not export are read as basic-memory"
 
 
 def name_file(entry: Entry) -> str:
@@ -59,13 +60,13 @@ def _read_entry(file: NamedText, author: str) -> Entry:
         raise RefusedError("is longer than is read")
     matter_text, body = front_matter.split(decode_text(file.data))
     if matter_text is None:
-        raise RefusedError("has no front matter, or one that does not end")
+        raise RefusedError(f"has no front matter, or one that does not end; {_OTHERS}")
     matter = front_matter.read(matter_text)
     for number, reason in matter.refused:
         raise RefusedError(f"line {number} {reason}")
     record = matter.values
     if record.pop(_FORMAT_FIELD, None) != _FORMAT:
-        raise RefusedError(f"is not of the format {_FORMAT}")
+        raise RefusedError(f"is not of the format {_FORMAT}; {_OTHERS}")
     if "body" in record:
         raise RefusedError("has a body in its front matter")
     return from_record({name: value for name, value in record.items() if value is not None} | {"body": body}, author)
