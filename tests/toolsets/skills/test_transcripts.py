@@ -200,3 +200,33 @@ def test_turns_that_say_nothing_are_no_transcript(transcript: str) -> None:
 
 def test_json_that_has_no_turns_is_read_as_text() -> None:
     assert read('["It hums.", "Then it stops."]')
+
+
+@pytest.mark.parametrize(
+    "transcript",
+    [
+        "Customer: <p>The <b>printer</b> is dead:&nbsp;no lights.</p>\n"
+        "Agent: <div>Is it <a href='x'>plugged in</a>?</div>\nCustomer: <br/>Now it works<script>alert(1)</script>",
+        "<!DOCTYPE html><html><head><title>Chat</title><style>p{}</style></head><body><p><b>Customer:</b> The printer "
+        "is dead: no lights.</p><p><b>Agent:</b> Is it plugged in?</p><div>Customer: Now it works</div></body></html>",
+        json.dumps(as_json("role", "content", ("user", "assistant"))).replace("Now it works", "<p>Now it works</p>"),
+    ],
+)
+def test_html_is_taken_off_messages_and_whole_conversations(transcript: str) -> None:
+    assert [turn.speaker for turn in read(transcript)] == ["customer", "agent", "customer"]
+    assert [" ".join(turn.text.split()) for turn in read(transcript)] == SAID
+
+
+def test_tags_that_a_conversation_is_about_stay() -> None:
+    turns = read(
+        "Customer: How do I centre a <div> if a<b && c>d?\nAgent: Put it into <center>…</center>, Anna <a@b.example>."
+    )
+    assert [turn.text for turn in turns] == [
+        "How do I centre a <div> if a<b && c>d?",
+        "Put it into <center>…</center>, Anna <a@b.example>.",
+    ]
+
+
+def test_what_agents_alone_say_has_no_customer() -> None:
+    assert {turn.speaker for turn in read("Agent: Restart the router.\nAgent: Check the cable.")} == {"agent"}
+    assert read("The router is dead.\nAgent: Restart it.\nAgent: Check it.")[0].speaker == "customer"

@@ -2,7 +2,8 @@
 
 It understands lines with a speaker (`Customer: …`, `[Agent] …`, `**User:** …`, with or without a time before or after
 it, in several languages), JSON (a list of turns, an object that holds one, one object a line), and plain text, which
-is read as a report: its beginning is the problem, the rest what was done. Takes time linear in the length of the text.
+is read as a report: its beginning is the problem, the rest what was done. HTML is taken off. Takes time linear in the
+length of the text.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, cast
 
@@ -17,7 +19,7 @@ import regex
 
 from refdesk.core import visible
 from refdesk.playbooks import Speaker, Turn
-from refdesk.toolsets.skills import tool_calls
+from refdesk.toolsets.skills import markup, tool_calls
 
 MAX_TURNS = 2000
 """Most turns that are read of a conversation: half of them from its beginning, half from its end."""
@@ -80,8 +82,10 @@ def read(transcript: str) -> tuple[Turn, ...]:
     text = transcript.replace("\r\n", "\n").replace("\r", "\n").strip().lstrip("\ufeff")
     turns = _read_json(text)
     if turns is None:
+        text = markup.take_off(text)
         turns = [call for turn in _read_lines(text) or _read_report(text) for call in _find_calls(turn)]
-    return _shorten(tuple(_join(turn for turn in turns if turn.call or _has_word(turn.text))))
+    shown = (turn if turn.call else replace(turn, text=markup.take_off(turn.text)) for turn in turns)
+    return _shorten(tuple(_join(turn for turn in shown if turn.call or _has_word(turn.text))))
 
 
 def holds_turns(text: str) -> bool:
@@ -234,7 +238,9 @@ def _read_lines(text: str) -> list[Turn] | None:
         marks = [mark for mark in marks if not mark["bullet"]]
     speakers = _assign(_get_parts(text, marks))
     marks = [mark for mark in marks if _get_label(mark) in speakers]
-    if "customer" not in speakers.values():
+    # A report may quote what the agent said; what is said by agents alone is no report.
+    is_of_agents = len(marks) > 1 and not text[: marks[0].start()].strip() and "agent" in speakers.values()
+    if "customer" not in speakers.values() and not is_of_agents:
         return None
     lead = [Turn("customer", text[: marks[0].start()])] if text[: marks[0].start()].strip() else []
     for label, words in _get_parts(text, marks):
