@@ -168,3 +168,14 @@ async def test_an_address_that_is_none_is_answered_by_a_page(browser: httpx2.Asy
         assert (missing.status_code, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
         assert "There is no such page." in missing.text
         assert 'name="q"' in missing.text, "from there one can search on"
+
+
+async def test_a_server_of_one_toolset_shows_why_each_result_matches(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path, store=f"sqlite:///{tmp_path / 'one.sqlite3'}")
+    writer = Principal("acme", "ann", frozenset({"knowledge:read", "knowledge:write"}))
+    async with (
+        open_desk(settings, load_toolsets(("knowledge",)), in_background=False) as alone,
+        open_http(alone, writer) as browser,
+    ):
+        await browser.post("/knowledge", json={"title": "Refund limit", "body": "A lead approves 800 EUR."})
+        assert "approves 800 EUR" in await read(browser, "/?q=refund+limit")

@@ -84,7 +84,7 @@ def _describe(toolset: Toolset, operation: Operation, thing: Mapping[str, Any]) 
         },
         "toolset": toolset.name,
         "title": find_text(thing, ("title", "name")),
-        "snippet": find_text(thing, TEXTS)[:SNIPPET_CHARACTERS],
+        "snippet": find_text(thing, ("snippet", *TEXTS))[:SNIPPET_CHARACTERS],
         "read": _find_reader(toolset, operation, thing),
     }
 
