@@ -85,3 +85,20 @@ def test_what_is_said_before_a_table_is_compared() -> None:
     table = ", ".join(f"sensor {number} at 20 bar" for number in range(300))
     one, other = (f"The refund limit is {limit} EUR. Readings: {table}." for limit in (300, 500))
     assert contradict(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "Answer a call. On the incoming call screen, tap Answer to answer the call.",
+            "Decline a call. On the incoming call screen, tap Decline to decline the call.",
+        ),
+        (
+            "Easy mute. From Settings, tap Advanced features > Motions and gestures > Easy mute.",
+            "Lift to wake. From Settings, tap Advanced features > Motions and gestures > Lift to wake.",
+        ),
+    ],
+)
+def test_instructions_for_different_things_contradict_nothing(one: str, other: str) -> None:
+    assert not contradict(one, other)

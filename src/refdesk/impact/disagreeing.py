@@ -135,11 +135,15 @@ class Clause:
     @cached_property
     def verb(self) -> int:
         """The index of the word at which its subject roughly ends."""
+        return self.stated or max(1, len(self.spoken) // 2)
+
+    @cached_property
+    def stated(self) -> int:
+        """The index of the word from which on something is stated of its subject; 0 for instructions and headings."""
         for at, word in enumerate(self.spoken):
             if word.endswith(":"):
                 return at + 1
-        verbs = (at for at, word in enumerate(self.spoken) if at and _VERB.fullmatch(word))
-        return next(verbs, max(1, len(self.spoken) // 2))
+        return next((at for at, word in enumerate(self.spoken) if at and _VERB.fullmatch(word)), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class _Pair:
             yield "value", {**base, **self._describe_conflict(is_denied)}
         elif is_denied:
             yield "denial", {**base, **self._describe_frame(), "more": min(max(len(self.left), len(self.right)), 4) / 4}
-        elif self.ends and self.ratio >= 0.4:
+        elif self.ends and self.ratio >= 0.4 and self.one.stated and self.other.stated:
             yield "state", {**base, **self._describe_ends()}
 
     def _describe(self) -> dict[str, float]:
