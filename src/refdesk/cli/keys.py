@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,10 +14,11 @@ import click
 from refdesk.cli import invocation, views_of_entries
 from refdesk.cli.groups import Group
 from refdesk.discovery import list_scopes
+from refdesk.errors import ConfigurationError, InvalidInputError, RefdeskError
 from refdesk.kit import times
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Generator, Iterable
     from datetime import datetime
 
     from refdesk.core.keys import ApiKey, KeyRing
@@ -70,6 +73,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make a key and print it, this once: only its hash is kept."""
+    _require_output()
     settings = invocation.load()
     wanted = _split_scopes((*scopes, *more_scopes))
 
@@ -78,10 +82,11 @@ def create(
         return await ring.create(org=org or settings.org, agent=agent, scopes=wanted, expires_at=expires_at)
 
     key, secret = _run(settings, make)
-    if as_json:
-        invocation.print_json({"key": secret, **_to_json(key)})
-        return
-    click.echo(secret)
+    with _revoked_unless_shown(settings, key):
+        if as_json:
+            invocation.print_json({"key": secret, **_to_json(key)})
+            return
+        click.echo(secret)
     until = f" until {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
     click.echo(
         f"Key {key.id} of {key.agent} in {key.org} opens {', '.join(key.scopes)}{until}. It is shown this once. "
@@ -114,6 +119,7 @@ def make(
     from refdesk.core.key_files import append_line, write_line
     from refdesk.core.keys import check_key, hash_secret, make_key
 
+    _require_output()
     wanted, now, its_org = _split_scopes(scopes), SystemClock().now(), org or invocation.load().org
     check_key(its_org, agent, wanted, list_scopes())
     key, secret = make_key(
@@ -151,11 +157,14 @@ def rotate(id: str, overlap: str, expires: str | None, as_json: bool) -> None:
         expires_at = times.parse_future(expires, ring.clock.now(), "--expires") if expires else None
         return await ring.rotate(id, overlap=times.parse_span(overlap, "--overlap"), expires_at=expires_at)
 
-    key, secret, old = _run(invocation.load(), replace)
-    if as_json:
-        invocation.print_json({"key": secret, **_to_json(key), "replaced": _to_json(old)})
-        return
-    click.echo(secret)
+    _require_output()
+    settings = invocation.load()
+    key, secret, old = _run(settings, replace)
+    with _revoked_unless_shown(settings, key):
+        if as_json:
+            invocation.print_json({"key": secret, **_to_json(key), "replaced": _to_json(old)})
+            return
+        click.echo(secret)
     until = f"expires on {key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else "does not expire"
     click.echo(
         f"Key {key.id} takes the place of {old.id}, which opens nothing from {old.expires_at:%Y-%m-%d %H:%M} UTC on. "
@@ -195,6 +204,30 @@ def revoke(id: str, as_json: bool) -> None:
         invocation.print_json(_to_json(key))
     else:
         click.echo(f"Key {key.id} of {key.agent} in {key.org} opens nothing any more.")
+
+
+def _require_output() -> None:
+    # What is printed where a shell has closed the output (`>&-`) goes nowhere, and no error says so.
+    if sys.stdout is None:
+        raise InvalidInputError("No key was made: it is printed once, and the standard output is closed.")
+
+
+@contextmanager
+def _revoked_unless_shown(settings: Settings, key: ApiKey) -> Generator[None]:
+    """Run the block that prints a key; where it cannot, revoke the key, which nobody knows.
+
+    Raises:
+        ConfigurationError: It could not be printed.
+    """
+    try:
+        yield
+    except OSError as error:
+        told = f"Key {key.id} could not be printed ({error.strerror}), so nobody knows it"
+        try:
+            _run(settings, lambda ring: ring.revoke(key.id))
+        except RefdeskError as failure:
+            raise ConfigurationError(f"{told}. Revoke it: refdesk keys revoke {key.id}") from failure
+        raise ConfigurationError(f"{told}: it was revoked. Make another where the output is read.") from error
 
 
 def _split_scopes(texts: Iterable[str]) -> list[str]:
