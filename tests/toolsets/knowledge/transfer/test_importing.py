@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, timedelta
 from pathlib import Path
+from random import Random
 
 import anyio
 import pytest
@@ -337,6 +338,7 @@ INVALID: dict[str, dict[str, object]] = {
     "title is not a string": {"title": 5},
     "body: String should have at most 32000": {"body": "x" * 32_001},
     "author has not": {"author": " "},
+    "author has not 1 to 200 characters": {"author": "x" * 201},
     "confidence": {"confidence": "80"},
     "confidence: Input should be less": {"confidence": 101},
     "confidence: Input should be a valid integer": {"confidence": True},
@@ -370,7 +372,10 @@ INVALID: dict[str, dict[str, object]] = {
     "a link twice": {
         "links": [{"kind": "x", "to": {"toolset": "t", "id": "1"}, "createdAt": "2026-01-01T00:00:00Z"}] * 2
     },
-    "more than 300 characters": {
+    "kind or toolset of more than 64 characters": {
+        "links": [{"kind": "x" * 65, "to": {"toolset": "t", "id": "1"}, "createdAt": "2026-01-01T00:00:00Z"}]
+    },
+    "id of more than 300 characters": {
         "links": [{"kind": "x", "to": {"toolset": "t", "id": "1" * 301}, "createdAt": "2026-01-01T00:00:00Z"}]
     },
     "half of a surrogate": {"body": "\ud800"},
@@ -390,6 +395,25 @@ async def test_a_record_that_breaks_a_rule_is_refused_with_the_reason_and_the_re
     assert message.startswith("line 2: ")
     assert reason in message
     assert (report.added, report.invalid) == (1, 1)
+
+
+async def test_the_longest_names_that_are_accepted_fit_into_the_keys_of_every_store(desk: Desk, tmp_path: Path) -> None:
+    author, kind, toolset, id = (draw_letters(length) for length in (200, 64, 64, 300))
+    link = {"kind": kind, "to": {"toolset": toolset, "id": id}, "createdAt": "2026-01-01T00:00:00Z"}
+    path = write_records(tmp_path / "in.jsonl", RECORD | {"author": author, "links": [link]})
+    report = await import_entries(desk.base, "o" * 64, "ivo", path, "jsonl", dry_run=False)
+    assert (report.added, list_messages(report, "invalid")) == (1, [])
+    quota = Quota("knowledge_stored")
+    assert (await read_usage(desk.base.store, quota, "o" * 64, author)).agent == 1
+    assert [
+        each.target.id for each in await desk.base.store.get_links("o" * 64, Reference("knowledge", make_id(1)))
+    ] == [id]
+
+
+def draw_letters(length: int) -> str:
+    """Return letters of four bytes each, which no engine makes shorter."""
+    letters = Random(length)
+    return "".join(chr(letters.randrange(0x20000, 0x2A6E0)) for _ in range(length))
 
 
 async def test_times_with_other_offsets_become_utc(tmp_path: Path) -> None:

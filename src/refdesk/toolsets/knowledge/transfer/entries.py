@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
     from refdesk.model import Document, JsonObject, JsonValue
 
-LONGEST_AUTHOR = 1000
-LONGEST_NAME = 300
-"""Characters of the kind and of each part of the other end of a link, as many as any tool takes for an id."""
+LONGEST_AUTHOR = 200
+"""Characters, as many as any tool takes for one; a quota's record has it in its key, and every store limits those."""
+
+LONGEST_ID = 300
+"""Characters of the id of a link's other end, as many as any tool takes for an id."""
+
+LONGEST_NAME = 64
+"""Characters of a link's kind and of the toolset of its other end. They and both ids fit into one key of any store."""
 
 _OWN_DATA = frozenset({"confidence", "source", supersession.SUPERSEDED_BY, supersession.HEAD})
 _NOT_COMPARED = frozenset({"links", "superseded_at", "assumed", "needs_links"})
@@ -223,9 +228,10 @@ def _check_rest(entry: Entry) -> None:
         raise RefusedError("state and supersededBy contradict each other")
     if len({(link.kind, link.other, link.is_incoming) for link in entry.links}) < len(entry.links):
         raise RefusedError("has a link twice")
-    names = (name for link in entry.links for name in (link.kind, link.other.toolset, link.other.id))
-    if any(len(name) > LONGEST_NAME for name in names):
-        raise RefusedError(f"a link has a kind, toolset or id of more than {LONGEST_NAME} characters")
+    if any(len(name) > LONGEST_NAME for link in entry.links for name in (link.kind, link.other.toolset)):
+        raise RefusedError(f"a link has a kind or toolset of more than {LONGEST_NAME} characters")
+    if any(len(link.other.id) > LONGEST_ID for link in entry.links):
+        raise RefusedError(f"a link has an id of more than {LONGEST_ID} characters")
     if not _OWN_DATA.isdisjoint(entry.data):
         raise RefusedError("data repeats a field that has its own place")
 
