@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,16 +14,19 @@ import pytest
 from redis.asyncio import Redis
 
 from refdesk.core.context import Context
+from refdesk.core.keeping.erasing import Erasable, erase_everywhere
 from refdesk.core.knowledge_base import KnowledgeBase
+from refdesk.core.writing.audit import Actor
 from refdesk.errors import StoreError
 from refdesk.model import Principal
 from refdesk.protocols import EmbeddingJob, JobOutcome
 from refdesk.queues.bullmq.jobs import JOB_NAME, QUEUE_NAME
+from refdesk.stores.postgres import open_store as open_postgres
 from refdesk.stores.sqlite import open_store
 from refdesk.toolsets.knowledge import models, operations
 from tests.acceptance.processes import make_environment
 from tests.conftest import REPOSITORY
-from tests.engines import patient_refdesk, redis
+from tests.engines import patient_refdesk, postgres, redis
 from tests.engines.redis import RedisServer, open_patiently, until
 
 pytestmark = pytest.mark.engines
@@ -123,6 +127,24 @@ async def add(server: RedisServer, id: str, options: dict[str, Any], digest: str
     async with Redis.from_url(server.url, decode_responses=True) as client:  # pyright: ignore[reportUnknownMemberType]
         queue = cast("Any", bullmq.Queue(QUEUE_NAME, {"connection": client}))
         await queue.add(JOB_NAME, data, options)
+
+
+async def test_what_one_store_had_is_gone_from_redis_though_the_next_store_fails(tmp_path: Path) -> None:
+    server = redis.get_fresh_server()
+    with postgres.running() as other:
+        async with (
+            open_patiently(server.url) as shared,
+            open_store(tmp_path / "store.sqlite3") as store,
+            open_postgres(other.get_url(), patience_seconds=2) as failing,
+        ):
+            base = KnowledgeBase(store, queue=shared.queue, scratchpad=shared.scratchpad)
+            ids = [await store_note(base, number, token) for number, token in enumerate(TOKENS)]
+            await wait_for_jobs(server, ids)
+            other.kill()
+            actor, wanted = Actor("acme", "ann", "cli"), Erasable("acme", agent="ann")
+            with pytest.raises(StoreError):
+                await erase_everywhere([base, replace(base, store=failing)], actor, wanted)
+    assert [text for text in (*ids, *TOKENS, CANARY) if text in read_everything(server)] == []
 
 
 async def test_without_redis_it_says_that_traces_may_be_left(tmp_path: Path) -> None:

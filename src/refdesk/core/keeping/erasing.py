@@ -20,7 +20,6 @@ from refdesk.errors import NotFoundError, StoreError
 from refdesk.model import SHARED_ORG, Collection, Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from refdesk.core.knowledge_base import KnowledgeBase
@@ -129,29 +128,30 @@ async def erase_everywhere(bases: Sequence[KnowledgeBase], actor: Actor, wanted:
     Errors as in `erase`, except that it is enough if one of the stores has something to erase.
     """
     results: list[Erased] = []
+    is_forgotten: list[bool] = []
     for base in bases:
         with suppress(NotFoundError):
-            results.append(await erase(base.store, base.clock, actor, wanted))
+            erased = await erase(base.store, base.clock, actor, wanted)
+            results.append(erased)
+            # If a later store fails, the command that is given again finds nothing here that it could forget.
+            is_forgotten += [await _forget(each, wanted, erased) for each in bases]
     if not results:
         raise NotFoundError(_NOTHING)
     documents = {collection: ids for result in results for collection, ids in result.documents.items()}
     records = [record for result in results for record in result.records]
-    is_forgotten = [await _forget(base, wanted, documents, records) for base in bases]
     return Erased(documents, records, all(is_forgotten) and all(each.is_scrubbed for each in results))
 
 
-async def _forget(
-    base: KnowledgeBase, wanted: Erasable, documents: Mapping[Collection, list[str]], records: Sequence[MetadataKey]
-) -> bool:
+async def _forget(base: KnowledgeBase, wanted: Erasable, done: Erased) -> bool:
     """Delete jobs and notes of answers that processes share; return whether none of those jobs is left."""
-    erased = {(collection, id) for collection, ids in documents.items() for id in ids}
+    erased = {(collection, id) for collection, ids in done.documents.items() for id in ids}
 
     def is_meant(job: EmbeddingJob) -> bool:
         in_org = wanted.is_whole_org and job.org == wanted.org
         return in_org or (Collection(job.org, job.toolset), job.id) in erased
 
     if base.scratchpad is not None:
-        for record in records:
+        for record in done.records:
             if record.kind == idempotency.KIND:
                 await base.scratchpad.remove(idempotency.find_note_key(record))
     return base.queue is None or await base.queue.forget(is_meant)
