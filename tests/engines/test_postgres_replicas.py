@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-from refdesk.errors import StoreError
+from refdesk.errors import ConfigurationError, StoreError
 from refdesk.protocols import Store
 from refdesk.stores.postgres import open_store, pool, replicas
-from tests.engines.postgres import PostgresServer, fetch
+from tests.engines.postgres import DATABASE, ROLE, PostgresServer, fetch
 from tests.engines.tcp_faults import open_proxy
 from tests.stores.samples import asking, find_ids, make_document, put
 
@@ -173,3 +173,25 @@ async def test_a_standby_takes_the_place_of_its_primary(pair: Pair) -> None:
             connection.execute("SELECT pg_reload_conf()")
         await put(store, make_document("second", "apple tart"))
         assert sorted(await find_ids(store, asking("apple"))) == ["first", "second"]
+
+
+async def test_of_several_servers_a_store_is_on_the_one_that_takes_writes(pair: Pair) -> None:
+    both = f"127.0.0.1:{pair.standby.port},127.0.0.1:{pair.primary.port}"
+    url = f"postgresql://{ROLE}@{both}/{DATABASE}"
+    async with open_store(url) as store:
+        pair.ask(pair.standby, "SELECT pg_wal_replay_pause()::text")
+        await put(store, make_document("first", "apple pie"))
+        assert await find_ids(store, asking("apple")) == ["first"]
+        pair.primary.kill()
+        with pytest.raises(StoreError, match="None of the servers that REFDESK_STORE names takes writes"):
+            await find_ids(store, asking("apple"))
+        pair.primary.start()
+        assert await find_ids(store, asking("apple")) == ["first"]
+
+
+@pytest.mark.parametrize("wanted", ["any", "prefer-standby"])
+async def test_a_url_that_may_lead_a_store_to_a_standby_is_refused(wanted: str) -> None:
+    url = f"postgresql://{ROLE}@127.0.0.1:1,127.0.0.1:2/{DATABASE}?target_session_attrs={wanted}"
+    with pytest.raises(ConfigurationError, match=f"target_session_attrs={wanted}: leave that out"):
+        async with open_store(url):
+            pass

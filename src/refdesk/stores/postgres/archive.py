@@ -13,6 +13,7 @@ from refdesk.model import Collection, EmbeddedPassage, EmbeddingModel
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections, Scope, Statement
 from refdesk.stores.postgres.rows import decode_sent
 from refdesk.stores.postgres.texts import unpack_versions
+from refdesk.stores.postgres.unlimited import connect_without_limits
 
 if TYPE_CHECKING:
     from refdesk.core.keeping.rows import Columns
@@ -110,6 +111,6 @@ async def list_all_metadata(connections: Connections, after: MetadataKey | None,
 
 async def analyze(connections: Connections) -> None:
     """Have the server collect statistics on what a load has written; does not wait for writers."""
-    async with connections.pool.lend() as connection:
+    async with connect_without_limits(connections) as connection:
         for table in _SEARCHED:
             await connections.send_alone(connection, Statement(SQL("ANALYZE {}").format(Identifier(table))))

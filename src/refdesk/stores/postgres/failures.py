@@ -23,6 +23,13 @@ UNCERTAIN = (
 BUSY = "No connection to the database came free in time. Try again; if it stays so, look at its load."
 SLOW = "The database did not answer in time. Try again; if it stays so, look at its load."
 
+NONE_WRITABLE = (
+    "None of the servers that REFDESK_STORE names takes writes. What was acknowledged before is kept; promote a "
+    "standby, or name the primary server, too."
+)
+_READ_ONLY = ("session is read-only", "server is in hot standby mode")
+"""How libpq says of the last server that it takes no writes, where the URL asks for one that does."""
+
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure), HELD),
     ((pg.QueryCanceled,), SLOW),
@@ -36,7 +43,12 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ),
     (
         (pg.ReadOnlySqlTransaction,),
-        "The database takes no writes: name the primary server in REFDESK_STORE, not a standby.",
+        "The database takes no writes: name the primary server in REFDESK_STORE, not a standby, with a role and a "
+        "database whose default_transaction_read_only is off.",
+    ),
+    (
+        (pg.TransactionTimeout,),
+        "The server ended a transaction at its transaction_timeout: set that to 0 for refdesk's role.",
     ),
     (
         (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedObject),
@@ -75,7 +87,13 @@ def describe(error: Exception) -> str:
     """Return one or two sentences on what happened and what to do next."""
     if isinstance(error, pg.RaiseException) and MOVED in str(error):
         return REFUSED
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None and _takes_no_writes(error):
+        return NONE_WRITABLE
     for kinds, meaning in _MEANINGS:
         if isinstance(error, kinds):
             return meaning
     return f"The database failed ({type(error).__name__}). The server's log has the details."
+
+
+def _takes_no_writes(error: psycopg.OperationalError) -> bool:
+    return any(reason in str(error) for reason in _READ_ONLY)

@@ -16,6 +16,7 @@ from refdesk.core.keeping.encoding import encode_instant
 from refdesk.errors import ConfigurationError, StoreError
 from refdesk.model import Revision
 from refdesk.stores.postgres import archive, backfill, distribution, embeddings, hnsw, reads, scrubbing, writes
+from refdesk.stores.postgres.address import lead_to_primary
 from refdesk.stores.postgres.building import LOOK_SECONDS, Graphs
 from refdesk.stores.postgres.citus import CitusConnections
 from refdesk.stores.postgres.connections import ALL_ORGS, Connections
@@ -238,7 +239,7 @@ async def open_store(
         StoreError: It cannot be reached or used; the message says why.
     """
     clock = clock or SystemClock()
-    connections = Connections(url, patience_seconds)
+    connections = Connections(lead_to_primary(url), patience_seconds)
     try:
         cluster = await distribution.find_cluster(connections)
         engine, is_new = await _prepare(connections, clock)
@@ -267,7 +268,7 @@ async def open_store(
 
 async def stands_above_policies(url: str) -> bool:
     """Return whether row-level security does not bind the role of a URL; errors as in `open_store`."""
-    connections = Connections(url, PATIENCE_SECONDS)
+    connections = Connections(lead_to_primary(url), PATIENCE_SECONDS)
     try:
         return await is_above_policies(connections)
     finally:
