@@ -27,8 +27,25 @@ NONE_WRITABLE = (
     "None of the servers that REFDESK_STORE names takes writes. What was acknowledged before is kept; promote a "
     "standby, or name the primary server, too."
 )
-_READ_ONLY = ("session is read-only", "server is in hot standby mode")
-"""How libpq says of the last server that it takes no writes, where the URL asks for one that does."""
+FULL = (
+    "The database takes no more connections. Try again; if it stays so, raise max_connections or the limit of "
+    "refdesk's role, or end what holds them: each process of refdesk needs up to ten."
+)
+NO_TLS = (
+    "No TLS connection to the database could be made: check sslmode and sslrootcert in REFDESK_STORE, and the server's "
+    "certificate, which must be valid and name its host."
+)
+NO_ENTRY = (
+    "The database does not let refdesk in: check the user, the password and the database that REFDESK_STORE names, and "
+    "what pg_hba.conf asks of them."
+)
+_REFUSALS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("session is read-only", "server is in hot standby mode"), NONE_WRITABLE),
+    (("too many clients", "too many connections", "remaining connection slots"), FULL),
+    (("authentication failed", "no password supplied", "pg_hba.conf", "FATAL:  role", "FATAL:  database"), NO_ENTRY),
+    (("not support SSL", "certificate"), NO_TLS),
+)
+"""What the texts of refused connections hold, which come without a code; a server with another language has others."""
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
     ((pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure), HELD),
@@ -87,13 +104,10 @@ def describe(error: Exception) -> str:
     """Return one or two sentences on what happened and what to do next."""
     if isinstance(error, pg.RaiseException) and MOVED in str(error):
         return REFUSED
-    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None and _takes_no_writes(error):
-        return NONE_WRITABLE
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        text = str(error)
+        return next((meaning for parts, meaning in _REFUSALS if any(part in text for part in parts)), LOST)
     for kinds, meaning in _MEANINGS:
         if isinstance(error, kinds):
             return meaning
     return f"The database failed ({type(error).__name__}). The server's log has the details."
-
-
-def _takes_no_writes(error: psycopg.OperationalError) -> bool:
-    return any(reason in str(error) for reason in _READ_ONLY)

@@ -23,7 +23,8 @@ LEAST_PGVECTOR = (0, 8)
 _GET_ROLE = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
 _GET_SERVER = f"""
     SELECT current_setting('server_encoding'), current_setting('server_version_num')::integer, ({_GET_ROLE}),
-        (SELECT extversion FROM pg_extension WHERE extname = 'vector')
+        (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('halfvec') IS NOT NULL,
+        (SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector')
 """  # noqa: S608 - a literal of this program, used twice
 _MAKE_TABLE = """
     CREATE TABLE IF NOT EXISTS refdesk_migrations (
@@ -32,6 +33,12 @@ _MAKE_TABLE = """
 """
 _EXTENSION = (
     "The database lacks the extension pgvector 0.8 or newer: have an administrator run `{} EXTENSION vector{};`."
+)
+
+_ELSEWHERE = (
+    "The extension pgvector is in the schema {0}, which the search path does not name or the role may not use: have an "
+    "administrator run `ALTER EXTENSION vector SET SCHEMA public;`, or `GRANT USAGE ON SCHEMA {0}` to the role, and "
+    "name it behind the store's own in the search path."
 )
 
 
@@ -47,7 +54,7 @@ async def examine(connections: Connections) -> tuple[str, bool]:
         ConfigurationError: The database cannot serve; the message says what to change.
     """
     (rows,) = await connections.read(NOBODY, Statement(_GET_SERVER))
-    encoding, version, is_above, vector = rows[0]
+    encoding, version, is_above, vector, is_reached, schema = rows[0]
     if encoding != "UTF8":
         raise ConfigurationError("The database's encoding is not UTF8: make one with ENCODING 'UTF8'.")
     if is_above:
@@ -55,6 +62,8 @@ async def examine(connections: Connections) -> tuple[str, bool]:
     if vector is not None and _read_version(vector) < LEAST_PGVECTOR:
         raise ConfigurationError(_EXTENSION.format("ALTER", " UPDATE"))
     _, has_schema = await find_schema(connections)
+    if vector is not None and not is_reached:
+        raise ConfigurationError(_ELSEWHERE.format(schema))
     return f"PostgreSQL {version // 10_000}.{version % 10_000}, pgvector {vector or '(new)'}", has_schema
 
 
