@@ -24,8 +24,8 @@ BUSY = "No connection to the database came free in time. Try again; if it stays 
 SLOW = "The database did not answer in time. Try again; if it stays so, look at its load."
 
 NONE_WRITABLE = (
-    "None of the servers that REFDESK_STORE names takes writes. What was acknowledged before is kept; promote a "
-    "standby, or name the primary server, too."
+    "None of the servers that REFDESK_STORE names takes writes. What was acknowledged before is kept; try again, and "
+    "if it stays so, promote a standby, or name the primary server, too."
 )
 FULL = (
     "The database takes no more connections. Try again; if it stays so, raise max_connections or the limit of "
