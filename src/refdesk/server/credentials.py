@@ -1,7 +1,8 @@
 """HTTP authentication, on every request: an API key or an access token, never a session.
 
 Every address needs one, except the few pages that show nothing private. A key or token that is missing, unknown,
-expired, revoked or made for somebody else gets the same answer, and counts as the same failure.
+expired, revoked or made for somebody else gets the same answer, and counts as the same failure. Only whoever is known,
+but in no org here, gets another: a client that is answered 401 signs in again, which would change nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from refdesk.server.limits.attempts import WINDOW, Attempts
 from refdesk.server.limits.connections import claim
 from refdesk.server.limits.proxies import TrustedProxies
 from refdesk.server.limits.sessions import CREDENTIAL, Credential
-from refdesk.server.orgs import ORG_HEADER, require_org
+from refdesk.server.orgs import ORG_HEADER, OrglessError, require_org
 from refdesk.server.replies import CHALLENGE, reply_error
 
 if TYPE_CHECKING:
@@ -156,12 +157,14 @@ class KeyCheck:
         base = await self.desk.get_base()
         try:
             return await self._check(secret, base.keys, Headers(scope=scope).get(ORG_HEADER))
-        except errors.UnauthenticatedError as error:
+        except (errors.UnauthenticatedError, OrglessError) as error:
             if not secret:
                 # Without a credential a client only asks how to sign in, as clients do first; that is no failed
                 # attempt.
                 raise errors.UnauthenticatedError(self._explain()) from None
-            reason, source = error.message, self.proxies.find_client(scope)
+            refusal = error if isinstance(error, OrglessError) else errors.UnauthenticatedError(self._explain())
+            reason = error.reason if isinstance(error, OrglessError) else error.message
+            source = self.proxies.find_client(scope)
             nobody = Actor(SHARED_ORG, "", "http", source)
             knowledge_base = base.knowledge_base
             await self.desk.refusals.note(
@@ -180,7 +183,7 @@ class KeyCheck:
                 "Too many requests from there came with a key or access token that is not valid; wait a minute.",
                 retry_after_seconds=WINDOW.total_seconds(),
             )
-        raise errors.UnauthenticatedError(self._explain())
+        raise refusal
 
     async def _opens(self, secret: str, scope: Scope) -> bool:
         """Return whether a key or token is still accepted; true while the store or the issuer does not answer."""
@@ -265,6 +268,11 @@ def find_caller_of(scope: Scope) -> Principal | None:
 def is_keyless(scope: Scope) -> bool:
     """Return whether a request is answered without a key or token, as the settings may allow."""
     return _KEYLESS in scope
+
+
+def is_identified(scope: Scope) -> bool:
+    """Return whether it is settled who sent a request, be it nobody."""
+    return _STATE in scope
 
 
 def get_holder(scope: Scope) -> Holder:

@@ -29,6 +29,21 @@ def choose_org(orgs: Sequence[str], asked: str | None) -> str:
     return orgs[0]
 
 
+class OrglessError(PermissionDeniedError):
+    """A credential is valid, but names no org that is served here; signing in again changes nothing.
+
+    Attributes:
+        reason: What is missing, for the log.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            "You are signed in, but belong to no org of this server. Ask whoever manages your account where you sign "
+            "in to add you to one, or send an API key."
+        )
+        self.reason = reason
+
+
 def require_org(asked: str, orgs: Sequence[str]) -> None:
     """Check that the org that a caller names is one of its own.
 

@@ -13,6 +13,7 @@ from refdesk import errors
 from refdesk.discovery import list_scopes
 from refdesk.model import Principal
 from refdesk.server.oauth.callers import HASHED, MOST_CHARACTERS, name_agent, read_caller
+from refdesk.server.orgs import OrglessError
 from tests.server.oauth.samples import OAUTH, make_claims
 
 
@@ -32,7 +33,7 @@ def test_a_claim_that_names_one_org_names_it_in_any_form(value: object) -> None:
 
 @pytest.mark.parametrize("value", [[], {}, [["a"]], [None], None, 1, True, "A B", ["A B", "ä"]])
 def test_a_claim_that_names_no_org_is_refused(value: object) -> None:
-    with pytest.raises(errors.UnauthenticatedError):
+    with pytest.raises(OrglessError, match="belong to no org"):
         who(make_claims(organization=value), org_claim="organization")
 
 
@@ -72,7 +73,7 @@ def test_where_orgs_are_listed_no_other_is_let_in() -> None:
     assert who(make_claims(org_id="org_9jB"), orgs=orgs).org == "acme"
     assert who(make_claims(org_id="org_9jb"), orgs=orgs).org == "other"
     for value in ("acme", "org_9JB", "", None):
-        with pytest.raises(errors.UnauthenticatedError):
+        with pytest.raises(OrglessError):
             who(make_claims(org_id=value), orgs=orgs)
 
 

@@ -199,6 +199,19 @@ async def test_an_issuer_that_is_away_signs_nobody_out(browser: Browser, fault: 
     assert (await browser.server.get(WANTED)).status_code == 200, "it goes on once the issuer is back"
 
 
+async def test_a_renewal_whose_token_cannot_be_checked_yet_signs_nobody_out(browser: Browser) -> None:
+    """The issuer has used up the refresh token by then, and gives the next one once."""
+    await browser.issuer.set_keys(["rsa-2"], made={"rsa-2": "RS256"})
+    await browser.issuer.set_faults([{"fault": "status", "path": "/jwks", "status": 503}])
+    await advance(browser, DUE + timedelta(seconds=1))
+    assert (await browser.server.get(WANTED)).status_code == 200, "the token before goes on while it may"
+    await browser.issuer.set_faults([])
+    await advance(browser, PAST)
+    assert (await browser.server.get(WANTED)).status_code == 200
+    forms = [form for form in await list_sent(browser.issuer, "/token") if "refresh_token" in form]
+    assert len({form["refresh_token"] for form in forms}) == len(forms) == 2
+
+
 async def test_a_token_of_somebody_else_renews_nothing(browser: Browser) -> None:
     await advance(browser, PAST, claims={"sub": "eve"})
     assert (await browser.server.get(WANTED)).status_code == 303

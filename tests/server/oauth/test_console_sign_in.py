@@ -326,7 +326,7 @@ def kept_of(state: str) -> str:
         ({"aud": "https://elsewhere.example"}, "the access token is refused here"),
         ({"iss": "https://elsewhere.example"}, "the access token is refused here"),
         ({"exp": 1}, "the access token is refused here"),
-        ({"org_id": None}, "the access token is refused here"),
+        ({"org_id": None}, "you belong to no org of this server"),
         ({"org_id": ["acme", "other"]}, "you belong to several orgs"),
         ({"groups": ["x" * 100] * 40}, "too large for a browser to keep"),
     ],
@@ -437,3 +437,16 @@ async def test_the_doctor_says_where_people_are_sent_and_what_to_register(
     assert (status, f"{issuer.url}/authorize" in found, BACK in advice) == ("ok", True, True)
     await issuer.describe(authorization_endpoint=None)
     assert (await look())[0] == "fail"
+
+
+@pytest.mark.parametrize("named", [None, ["acme", "other"]])
+async def test_a_pasted_token_that_opens_no_org_leads_back_to_where_another_can_be_sent(
+    browser: Browser, named: object
+) -> None:
+    token = await browser.issuer.sign(make_claims(iss=browser.issuer.url, aud=f"{URL}/mcp", exp=2**40, org_id=named))
+    led = await sign_in_with_key(browser.server, token, WANTED)
+    back = await browser.server.get(led.headers["location"])
+    assert back.status_code == 303
+    assert "refdesk_key" not in browser.server.cookies
+    page = await browser.server.get(back.headers["location"])
+    assert (page.status_code, 'name="key"' in page.text) == (200, True)

@@ -26,14 +26,29 @@ async def test_the_log_has_each_reason_of_a_source_and_each_once(
 ) -> None:
     """Behind a proxy all come from one address: one broken client must not hide why another is refused."""
     for _ in range(3):
-        for token in (bearer("refdesk_x"), await sign(issuer, aud="https://other"), await sign(issuer, org_id=None)):
-            assert (await search(server, token)).status_code == 401
+        wrong = [bearer("refdesk_x"), await sign(issuer, aud="https://other"), await sign(issuer, org_id=None)]
+        assert [(await search(server, token)).status_code for token in wrong] == [401, 401, 403]
     reasons = [vars(record)["reason"] for record in caplog.records if record.message == "key refused"]
     assert len(reasons) == 3
     assert reasons[1:] == [
         "The access token is refused: its `aud` is not this server.",
         "The access token is refused: its `org_id` names no org.",
     ]
+
+
+@pytest.mark.parametrize("named", [None, [], "No Org"])
+async def test_who_signs_in_and_is_in_no_org_is_told_so_and_is_not_sent_to_sign_in_again(
+    server: httpx2.AsyncClient, issuer: RunningIssuer, named: object
+) -> None:
+    stranger = await sign(issuer, org_id=named)
+    answers = [await search(server, stranger), await post(server, "tools/list", {}, **stranger)]
+    for answer in answers:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "PERMISSION_DENIED")
+        assert "belong to no org of this server" in answer.json()["error"]["message"]
+        assert "www-authenticate" not in answer.headers
+        assert "org_id" not in answer.text
+    forged = await sign(issuer, org_id=named, aud="https://other.example")
+    assert (await search(server, forged)).status_code == 401
 
 
 async def test_a_token_without_the_scope_is_told_which_and_where_to_ask(

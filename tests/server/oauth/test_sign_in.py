@@ -199,8 +199,6 @@ async def refused_tokens(issuer: RunningIssuer) -> list[dict[str, str]]:
         {"nbf": 2**40},
         {"iss": "https://evil.example"},
         {"aud": "https://other.example/mcp"},
-        {"org_id": None},
-        {"org_id": "Acme"},
         {"sub": None},
         {"cnf": {"jkt": "x"}},
     ]

@@ -56,6 +56,8 @@ PROBLEMS: Mapping[Problem, str] = {
     "lost": "You were not signed in: this was not begun in this browser, took longer than ten minutes, or was used "
     "already. Sign in again.",
     "often": "You were not signed in: there were too many attempts from where you are. Wait a minute.",
+    "orgless": "You were not signed in: you belong to no org of this server. Ask whoever manages your account where "
+    "you sign in to add you to one, or sign in with a key.",
     "orgs": "You were not signed in: you belong to several orgs, and the console shows one. Choose one where you sign "
     "in, or sign in with a key.",
     "other": "You were not signed in: you were sent back by another issuer than the one of this server.",

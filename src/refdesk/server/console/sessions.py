@@ -15,6 +15,8 @@ from urllib.parse import quote, urlencode
 
 from starlette.datastructures import Headers
 
+from refdesk.server.credentials import is_identified
+
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
@@ -106,11 +108,12 @@ class _Leading:
     is_led: bool = False
 
     async def __call__(self, message: Message) -> None:
-        if self.is_form and message["type"] == "http.response.start" and message["status"] == 401:
+        is_refused = message["type"] == "http.response.start" and self._refuses(message["status"])
+        if self.is_form and is_refused:
             self.is_form_refused = True
         if self.is_form_refused:
             return
-        if message["type"] == "http.response.start" and message["status"] == 401:
+        if is_refused:
             self.is_led = True
             asked = {"next": _write_here(self.scope), **({"again": "1"} if self.has_key else {})}
             address = f"{SIGN_IN}?{urlencode(asked)}"
@@ -126,6 +129,10 @@ class _Leading:
         elif self.is_led:
             message = {**message, "body": b""}
         await self.send(message)
+
+    def _refuses(self, status: int) -> bool:
+        """Return whether whoever asks is not let in, and not merely denied one thing."""
+        return status == 401 or (status == 403 and self.has_key and not is_identified(self.scope))
 
 
 @dataclass(frozen=True, slots=True)

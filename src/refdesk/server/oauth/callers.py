@@ -14,12 +14,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from refdesk.discovery import list_scopes
 from refdesk.errors import UnauthenticatedError
 from refdesk.model import ORG_NAME, Principal
-from refdesk.server.orgs import choose_org
+from refdesk.server.orgs import OrglessError, choose_org
 
 if TYPE_CHECKING:
     from refdesk.server.oauth.configuration import OAuth
@@ -58,12 +58,13 @@ def read_caller(claims: Mapping[str, Any], oauth: OAuth, org: str | None = None)
         org: The org that the caller asks for; it must be one that the claims name.
 
     Raises:
-        UnauthenticatedError: The claims name no org, none that is known here, or no agent.
+        UnauthenticatedError: The claims name no agent.
+        OrglessError: They name no org, or none that is known here.
         PermissionDeniedError: They name several orgs and the caller asks for none, or for one that they do not name.
     """
     agent = claims.get(oauth.agent_claim)
     if not isinstance(agent, str) or not agent:
-        _refuse(oauth.agent_claim, "names no agent")
+        raise UnauthenticatedError(_explain(oauth.agent_claim, "names no agent"))
     principal = Principal(
         choose_org(_read_orgs(claims, oauth), org), name_agent(agent, oauth), _read_scopes(claims, oauth)
     )
@@ -90,11 +91,11 @@ def _read_orgs(claims: Mapping[str, Any], oauth: OAuth) -> list[str]:
     names = list(cast("list[object]", value)) if isinstance(value, list | Mapping) else [value]
     texts = [name for name in names if isinstance(name, str)]
     if not texts:
-        _refuse(oauth.org_claim, "names no org")
+        raise OrglessError(_explain(oauth.org_claim, "names no org"))
     orgs = [oauth.orgs.get(name, "") if oauth.orgs else name for name in texts]
     known = list(dict.fromkeys(org for org in orgs if _ORG.fullmatch(org)))
     if not known:
-        _refuse(oauth.org_claim, "names an org that is none here")
+        raise OrglessError(_explain(oauth.org_claim, "names an org that is none here"))
     return known
 
 
@@ -111,5 +112,5 @@ def _read_scopes(claims: Mapping[str, Any], oauth: OAuth) -> frozenset[str]:
     return frozenset(found & known)
 
 
-def _refuse(claim: str, reason: str) -> NoReturn:
-    raise UnauthenticatedError(f"The access token is refused: its `{claim}` {reason}.")
+def _explain(claim: str, reason: str) -> str:
+    return f"The access token is refused: its `{claim}` {reason}."

@@ -18,6 +18,7 @@ from urllib.parse import quote_plus, urlencode
 import anyio
 
 from refdesk import errors
+from refdesk.server.orgs import OrglessError
 
 if TYPE_CHECKING:
     from refdesk.server.oauth.callers import TokenCaller
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from refdesk.server.oauth.protected_resource import ProtectedResource
     from refdesk.server.oauth.tokens import TokenCheck
 
-Problem: TypeAlias = Literal["denied", "failed", "large", "lost", "often", "orgs", "other", "refused", "unreachable"]
+Problem: TypeAlias = Literal[
+    "denied", "failed", "large", "lost", "often", "orgless", "orgs", "other", "refused", "unreachable"
+]
 Exchange: TypeAlias = "Callable[[str, Mapping[str, str], str | None], Awaitable[Grant]]"
 Revoke: TypeAlias = Callable[[str, Mapping[str, str], str | None], Awaitable[None]]
 
@@ -52,12 +55,14 @@ class SignInError(Exception):
     Attributes:
         problem: The kind of failure that the person may be told.
         reason: The reason for the log; it holds nothing that was sent.
+        grant: What the issuer gave nevertheless, where only its access token could not be checked yet.
     """
 
-    def __init__(self, problem: Problem, reason: str) -> None:
+    def __init__(self, problem: Problem, reason: str, grant: Grant | None = None) -> None:
         super().__init__(reason)
         self.problem: Problem = problem
         self.reason = reason
+        self.grant = grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,7 @@ class CodeFlow:
             await self.revoke(endpoints.revocation, *self._sign(form))
 
     async def _check(self, get: Callable[[], Awaitable[Grant]]) -> SignedIn:
+        grant: Grant | None = None
         try:
             grant = await get()
             if len(grant.access) > MOST_TOKEN:
@@ -175,10 +181,12 @@ class CodeFlow:
             return SignedIn(grant, await self.tokens.identify(grant.access, is_issued_now=True))
         except errors.UnauthenticatedError as error:
             raise SignInError("refused", error.message) from None
+        except OrglessError as error:
+            raise SignInError("orgless", error.reason) from None
         except errors.PermissionDeniedError:
             raise SignInError("orgs", "The access token names several orgs.") from None
         except errors.WorldError as error:
-            raise SignInError("unreachable", error.message) from None
+            raise SignInError("unreachable", error.message, grant) from None
 
     async def _read_code(self, query: Mapping[str, str]) -> str:
         endpoints, named = await self.endpoints.find(), query.get("iss")

@@ -79,7 +79,8 @@ class KeySet:
                 in any case.
 
         Raises:
-            WorldError: The issuer does not answer, and none of its known keys may still be used.
+            WorldError: The issuer does not answer, and none of its known keys may still be used, or none is that of a
+                token which it has just given.
         """
         key, tries = self._choose(id, algorithm), self._tries
         if not self._was_within(self._read_at, self._fresh_for) and not (key and self._lock.locked()):
@@ -88,7 +89,7 @@ class KeySet:
         if key is None and self._tries == tries and (is_issued_now or self._may_look_for((id, algorithm))):
             await self._refresh()
             key = self._choose(id, algorithm)
-        if key is None and not self._is_usable():
+        if key is None and (not self._is_usable() or (is_issued_now and self._trouble is not None)):
             raise errors.WorldError(
                 "Access tokens cannot be checked now: the service that makes them does not answer. Try again in a "
                 "minute, or send an API key."

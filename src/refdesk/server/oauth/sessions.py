@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from refdesk.server.oauth.code_flow import SignInError
 if TYPE_CHECKING:
     from refdesk.protocols import Clock
     from refdesk.server.oauth.code_flow import CodeFlow, SignedIn
+    from refdesk.server.oauth.issuer import Grant
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,11 @@ class _Session:
     renew_at: datetime
     used_at: datetime
     lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+    def keep_refresh(self, grant: Grant | None) -> None:
+        """Keep the refresh token of a grant whose access token is not checked yet: the one before it may be used up."""
+        if grant is not None and grant.refresh is not None:
+            self.now = replace(self.now, grant=replace(self.now.grant, refresh=grant.refresh))
 
 
 @dataclass(slots=True)
@@ -108,6 +114,7 @@ class SignInSessions:
         except SignInError as error:
             logger.warning("sign-in not renewed", extra={"problem": error.problem, "reason": error.reason})
             if error.problem == "unreachable":
+                session.keep_refresh(error.grant)
                 session.renew_at = self.clock.now() + AFTER_FAILURE
             else:
                 self._sessions.pop(name, None)
