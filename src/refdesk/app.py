@@ -104,6 +104,8 @@ class Desk:
             need not wait for what cannot be stopped.
         listeners: Called with every call that has ended; they must not fail.
         news_listeners: Called when agents have news; they must not fail.
+        stop_listeners: Called when the server over HTTP is to stop, before it waits for requests in progress; they
+            must not fail.
         telemetry: Sends traces and metrics, where the settings name a receiver.
         waiting: The questions that had no answer, until they are grouped; `None` where they are not kept.
         noted: How often what is kept beside the documents has changed in a way that subscribers are notified of.
@@ -120,6 +122,7 @@ class Desk:
     turns: FairTurns = field(init=False)
     listeners: list[Callable[[Call], None]] = field(default_factory=list["Callable[[Call], None]"])
     news_listeners: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"])
+    stop_listeners: list[Callable[[], None]] = field(default_factory=list["Callable[[], None]"])
     telemetry: Telemetry | None = None
     waiting: Waiting | None = field(init=False)
     noted: int = 0
@@ -143,6 +146,11 @@ class Desk:
         self.quiet.note_end()
         for listener in self.listeners:
             listener(call)
+
+    def note_stop(self) -> None:
+        """Report to the listeners that the server is to stop."""
+        for listener in self.stop_listeners:
+            listener()
 
     def note_unanswered(self, principal: Principal, transport: str, unanswered: Unanswered | None) -> None:
         """Note a question that an answer left open, if there is one; neither waits nor raises."""

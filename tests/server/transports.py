@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +31,7 @@ class Reach:
     desk: Desk
     url: str
     principal: Principal
+    stop: Callable[[], None]
 
     @asynccontextmanager
     async def connect(self, transport: str, **options: Any) -> AsyncGenerator[Client]:  # noqa: ANN401 - as the SDK has them
@@ -58,11 +59,15 @@ async def serve(desk: Desk, principal: Principal | None = READER) -> AsyncGenera
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         app = http.build_app(desk, principal, sse=True)
-        server = wire.build_server(app, desk.settings)
+        server = wire.build_server(app, desk.settings, desk.note_stop)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with anyio.create_task_group() as group:
             group.start_soon(server.serve, [listener])
-            try:
-                yield Reach(desk, url, principal or READER)
-            finally:
+
+            def stop() -> None:
                 server.should_exit = True
+
+            try:
+                yield Reach(desk, url, principal or READER, stop)
+            finally:
+                stop()

@@ -224,7 +224,7 @@ async def _serve_on(
     app = http.build_app(desk, anonymous, sse=sse, takes_addresses=is_everywhere, tickets=tickets)
     async with anyio.create_task_group() as group:
         desk.wake()
-        server = wire.build_server(app, settings)
+        server = wire.build_server(app, settings, desk.note_stop)
         memory.keep_what_is_loaded()
         _outlive_signals(server)
         await anyio.lowlevel.checkpoint()  # an earlier signal ends it here, before anything listens

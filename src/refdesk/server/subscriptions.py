@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -74,15 +74,23 @@ class Listener:
     seen: dict[str, str] = field(default_factory=dict[str, str])
     _changed: dict[str, None] = field(default_factory=dict[str, None])
     _ring: anyio.Event = field(default_factory=anyio.Event)
+    _is_over: bool = False
 
     def note(self, uri: str) -> None:
         """Note that an address has changed; if noted twice before it is sent, it is sent once."""
         self._changed[uri] = None
         self._ring.set()
 
-    async def take(self) -> str:
-        """Return the next address that has changed, as soon as there is one."""
+    def end(self) -> None:
+        """Note that the server is to stop."""
+        self._is_over = True
+        self._ring.set()
+
+    async def take(self) -> str | None:
+        """Return the next address that has changed, as soon as there is one; `None` once the server is to stop."""
         while not self._changed:
+            if self._is_over:
+                return None
             self._ring = anyio.Event()
             await self._ring.wait()
         uri = next(iter(self._changed))
@@ -118,6 +126,7 @@ class Subscriptions:
         server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, self.listen)
         self.desk.listeners.append(self._note_call)
         self.desk.news_listeners.append(self._note_news)
+        self.desk.stop_listeners.append(self._end)
 
     def __len__(self) -> int:
         """Return how many addresses are watched."""
@@ -151,7 +160,8 @@ class Subscriptions:
     async def listen(
         self, context: RequestContext, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Tell a client of the later era of changes at addresses that it can read, until it closes the stream.
+        """Tell a client of the later era of changes at addresses that it can read, until it closes the stream or the
+        server is to stop.
 
         Lists never change while a server runs, so only subscriptions to addresses are honoured.
 
@@ -161,26 +171,30 @@ class Subscriptions:
         caller = self.identify(context)
         listener, id = Listener(caller.principal.org), context.request_id
         assert id is not None
-        for uri in dict.fromkeys(params.notifications.resource_subscriptions or ()):
-            try:
-                await self._watch(listener, caller, uri)
-            except errors.LimitExceededError as error:
-                self._forget(listener)
-                raise _to_protocol(error, uri) from None
-            except errors.RefdeskError:
-                continue  # it is left out of the acknowledgement
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: id}
-        honored = types.SubscriptionFilter(resource_subscriptions=[*listener.callers] or None)
-        acknowledged = types.SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
+        self._listeners.append(listener)
         try:
+            await self._watch_all(listener, caller, params.notifications.resource_subscriptions or ())
+            honored = types.SubscriptionFilter(resource_subscriptions=[*listener.callers] or None)
+            acknowledged = types.SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
             await context.session.send_notification(
                 types.SubscriptionsAcknowledgedNotification(params=acknowledged), related_request_id=id
             )
-            while True:
-                changed = event_to_notification(ResourceUpdated(await listener.take()), meta)
+            while (uri := await listener.take()) is not None:
+                changed = event_to_notification(ResourceUpdated(uri), meta)
                 await context.session.send_notification(changed, related_request_id=id)
         finally:
             self._forget(listener)
+        return types.SubscriptionsListenResult(_meta=meta)
+
+    async def _watch_all(self, listener: Listener, caller: Caller, uris: Iterable[str]) -> None:
+        for uri in dict.fromkeys(uris):
+            try:
+                await self._watch(listener, caller, uri)
+            except errors.LimitExceededError as error:
+                raise _to_protocol(error, uri) from None
+            except errors.RefdeskError:
+                continue  # it is left out of the acknowledgement
 
     async def _watch(self, listener: Listener, caller: Caller, uri: str) -> None:
         """Make a listener watch an address from now on.
@@ -222,8 +236,8 @@ class Subscriptions:
 
         async def send() -> None:
             with scope:
-                while True:
-                    await session.send_resource_updated(await listener.take())
+                while (uri := await listener.take()) is not None:
+                    await session.send_resource_updated(uri)
 
         def end() -> None:
             self._forget(listener)
@@ -236,6 +250,10 @@ class Subscriptions:
     def _note_call(self, call: Call) -> None:
         if self.is_looking and call.transport != WATCH:
             self._poke.set()
+
+    def _end(self) -> None:
+        for listener in self._listeners:
+            listener.end()
 
     def _note_news(self) -> None:
         self._poke.set()

@@ -4,6 +4,9 @@ uvicorn waits for ever for the rest of a request, and for a client that does not
 and unread answers have deadlines, and connections are counted. Event streams need no exception: their request is
 complete, and their answer makes progress as long as somebody reads it.
 
+When the server is to stop, streams that only tell of changes end at once and as complete answers, so that their clients
+need not take it for a fault; other requests are given some time.
+
 A client that has sent its request and says that it will send no more still gets its answer, unless whoever answers asks
 whether it is there: nobody can tell it from one that has gone, and that is who streams and cancelled calls end for.
 """
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import h11
 import uvicorn
+from sse_starlette.sse import AppStatus
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from refdesk import errors
@@ -56,6 +60,9 @@ KNOCKING = 2048
 DRAIN_SECONDS = 1.5
 """How long requests in progress may still take once the server is told to stop, whatever an engine does: clients kill a
 server that takes more than two seconds to end."""
+
+_EVENTS = b"text/event-stream"
+_END: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 
 Part: TypeAlias = Literal["headers", "body"]
 
@@ -96,6 +103,7 @@ class GuardedProtocol(H11Protocol):
         self.holder: Holder | None = None
         self.is_cut_off = False  # whether this side ended an incomplete request
         self.is_half_closed = False  # whether the other side will send no more
+        self.is_following = False  # whether the request is answered with a stream that tells of changes
 
     @property
     def address(self) -> str:
@@ -129,6 +137,14 @@ class GuardedProtocol(H11Protocol):
         if not cycle.response_complete:
             cycle.disconnected = True
             self.transport.close()
+
+    def shutdown(self) -> None:
+        """End it once the current request is answered, and a stream that tells of changes at once."""
+        super().shutdown()
+        cycle = self._get_cycle()
+        if cycle is not None and self.is_answering and self.is_following:
+            self.is_half_closed = True
+            cycle.message_event.set()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, unless there are too many connections."""
@@ -253,14 +269,15 @@ class GuardedProtocol(H11Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answering:
-    """Tells whoever asks whether the client is there that one that will send no more has gone."""
+    """Tells whoever asks whether the client is there that one that will send no more has gone, and completes streams of
+    events."""
 
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection: GuardedProtocol | None = scope.get("state", {}).get(CONNECTION)
         cycle = connection.cycle if connection is not None else None
-        is_whole = is_told = False
+        is_whole = is_told = is_stream = False
 
         async def receive_or_end() -> Message:
             nonlocal is_whole, is_told
@@ -272,13 +289,35 @@ class _Answering:
             is_whole = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_or_end if scope["type"] == "http" else receive, send)
-        if is_told and connection is not None and cycle is not None:
+        async def send_noted(message: Message) -> None:
+            nonlocal is_stream
+            if message["type"] == "http.response.start" and connection is not None:
+                is_stream = dict(message["headers"]).get(b"content-type", b"").startswith(_EVENTS)
+                connection.is_following = is_stream and scope["method"] == "GET"
+            await send(message)
+
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        await self.app(scope, receive_or_end, send_noted)
+        if connection is None or cycle is None:
+            return
+        connection.is_following = False
+        if is_stream and not cycle.response_complete:
+            await send(_END)
+        elif is_told:
             connection.let_go(cycle)
 
 
 class GuardedServer(uvicorn.Server):
-    """uvicorn's server, with a queue for many clients that connect at the same time."""
+    """uvicorn's server, with a queue for many clients that connect at the same time.
+
+    `on_stop` is called when it is to stop.
+    """
+
+    def __init__(self, config: Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen."""
@@ -286,9 +325,16 @@ class GuardedServer(uvicorn.Server):
         for each in sockets or ():
             each.listen(KNOCKING)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what only listens, wait for the requests in progress, and stop."""
+        self._on_stop()
+        await super().shutdown(sockets)
 
-def build_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
-    """Return a server of the application; it opens nothing by itself."""
+
+def build_server(app: ASGIApp, settings: Settings, on_stop: Callable[[], None] = lambda: None) -> uvicorn.Server:
+    """Return a server of the application; it opens nothing by itself, and calls `on_stop` when it is to stop."""
+    # Streams of events would otherwise be cut off where they are, also those that answer a call in progress.
+    AppStatus.disable_automatic_graceful_drain()
     return GuardedServer(
         uvicorn.Config(
             _Answering(app),
@@ -303,7 +349,8 @@ def build_server(app: ASGIApp, settings: Settings) -> uvicorn.Server:
             backlog=ACCEPTED_TOGETHER,
             timeout_keep_alive=30,
             timeout_graceful_shutdown=DRAIN_SECONDS,  # pyright: ignore[reportArgumentType] - asyncio takes parts of it
-        )
+        ),
+        on_stop,
     )
 
 
