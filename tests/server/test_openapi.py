@@ -7,6 +7,7 @@ import re
 import httpx2
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from refdesk import errors
 from refdesk.core import contracts
 from refdesk.factories.toolsets import describe_toolsets
 from refdesk.server import openapi
@@ -35,6 +36,17 @@ def test_a_warning_does_not_hide_the_answer() -> None:
         responses = paths[operation.route.path][operation.route.method.lower()]["responses"]
         schema = responses["200"]["content"][openapi.JSON]["schema"]
         assert schema == contracts.get_output_schema(operation.output), operation.name
+
+
+def test_what_any_caller_may_be_answered_is_described_for_every_operation_by_the_code_that_it_sees() -> None:
+    described = openapi.describe(describe_toolsets())["paths"]
+    for toolset in describe_toolsets():
+        for each in (*toolset.operations, *toolset.resources):
+            responses = described[each.route.path][each.route.method.lower()]["responses"]
+            for kind in (errors.UnauthenticatedError, errors.TooLargeError, errors.LimitExceededError):
+                response = responses[str(contracts.STATUSES[kind])]
+                assert f"{toolset.error_format.name(kind.code)}: " in response["description"], each
+                assert ("Retry-After" in response.get("headers", {})) is (kind is errors.LimitExceededError)
 
 
 async def test_a_wrong_method_names_the_right_ones(rest: httpx2.AsyncClient) -> None:

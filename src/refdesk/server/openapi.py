@@ -36,12 +36,21 @@ FLAT_ERROR: contracts.Schema = {
 }
 
 _ALWAYS = {
+    "INTERNAL_ERROR": "refdesk, or something it needs, failed.",
     "INVALID_INPUT": "see the message.",
     "TOO_LARGE": "see the message.",
     "UNAUTHENTICATED": "no valid key or access token came with the request.",
     "PERMISSION_DENIED": "the key lacks a scope.",
+    "LIMIT_EXCEEDED": "too many requests; wait as long as `Retry-After` says.",
 }
+"""What any operation may answer, by refdesk's own code."""
 
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "In how many seconds to try again, where waiting helps.",
+        "schema": {"type": "integer"},
+    }
+}
 
 _KEYS = "An API key from `refdesk keys create`. A server that was started with --no-auth wants none."
 
@@ -142,15 +151,25 @@ def _resource(toolset: Toolset, resource: Resource) -> dict[str, Any]:
 
 def _responses(schema: contracts.Schema, codes: Mapping[str, str], toolset: Toolset) -> dict[str, Any]:
     responses: dict[str, Any] = {"200": {"description": "The answer.", "content": {JSON: {"schema": schema}}}}
-    sentences: dict[str, list[str]] = {"500": ["INTERNAL_ERROR: refdesk, or something it needs, failed."]}
-    for code, sentence in {**_ALWAYS, **codes}.items():
-        status = str(contracts.HTTP_STATUS.get(code, 500))
+    form = toolset.error_format
+    always = {(_status_of(code), form.name(code)): sentence for code, sentence in _ALWAYS.items()}
+    own = {(_status_of(code), code): sentence for code, sentence in codes.items()}
+    sentences: dict[str, list[str]] = {}
+    for (status, code), sentence in {**always, **own}.items():
         if status != "200":  # a warning accompanies the answer, which is described already
             sentences.setdefault(status, []).append(f"{code}: {sentence}")
     for status, found in sorted(sentences.items()):
-        content = {JSON: {"schema": _error_schema(toolset.error_format)}}
-        responses[status] = {"description": " ".join(found), "content": content}
+        content = {JSON: {"schema": _error_schema(form)}}
+        responses[status] = {"description": " ".join(found), "content": content} | _headers_of(status)
     return responses
+
+
+def _status_of(code: str) -> str:
+    return str(contracts.HTTP_STATUS.get(code, 500))
+
+
+def _headers_of(status: str) -> dict[str, Any]:
+    return {"headers": _RETRY_AFTER} if status == "429" else {}
 
 
 def _error_schema(form: ErrorFormat) -> contracts.Schema:
@@ -195,5 +214,6 @@ def _metrics() -> dict[str, Any]:
             "200": {"description": "The metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}},
             "401": {"description": "No valid key or access token came with the request.", "content": refused},
             "403": {"description": "The key lacks the scope.", "content": refused},
+            "429": {"description": "Too many requests.", "content": refused} | _headers_of("429"),
         },
     }
