@@ -192,6 +192,21 @@ async def test_a_page_from_the_settings_may_call(desk: Desk) -> None:
         assert (await rest.get("/health", headers={"origin": "https://pages.example"})).status_code == 200
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        *("authorization", "content-type", "if-none-match", "last-event-id", "mcp-method", "mcp-name"),
+        *("mcp-protocol-version", "mcp-session-id", "refdesk-org", "traceparent", "x-salesforce-token"),
+    ],
+)
+async def test_a_page_from_the_settings_may_send_whatever_is_read(desk: Desk, header: str) -> None:
+    desk.settings = desk.settings.model_copy(update={"allowed_origins": ("https://pages.example",)})
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": header}
+    async with open_http(desk) as rest:
+        answer = await rest.options("/mcp", headers={"origin": "https://pages.example", **asked})
+    assert answer.status_code == 200
+
+
 async def test_every_reply_carries_the_security_headers(rest: httpx2.AsyncClient) -> None:
     for path in ("/", "/docs", "/health", "/nowhere", "/assets/page.css"):
         response = await rest.get(path)

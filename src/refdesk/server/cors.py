@@ -19,10 +19,11 @@ METHODS = ("GET", "POST", "DELETE")
 SENT = (
     *("Authorization", "Content-Type", "Last-Event-ID", "Refdesk-Org"),
     *("Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id"),
+    *("If-None-Match", "Traceparent", "X-Salesforce-Token"),
 )
-"""Headers that clients send: credentials, and those of MCP's streamable HTTP in both eras."""
+"""Headers that clients send: credentials, those of MCP's streamable HTTP in both eras, and whatever else is read."""
 
-READ = ("Mcp-Session-Id", "Refdesk-Warning", "Retry-After", "WWW-Authenticate")
+READ = ("ETag", "Mcp-Session-Id", "Refdesk-Warning", "Retry-After", "WWW-Authenticate")
 """Response headers that a client acts on, and that a page could not see otherwise."""
 
 
