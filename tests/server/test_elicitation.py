@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
@@ -15,7 +17,10 @@ from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestPara
 from refdesk.app import Desk
 from refdesk.errors import Choice
 from refdesk.toolsets.azure_updates.records import to_document
+from tests.acceptance.processes import HANDSHAKE
 from tests.server.test_everything import TALK
+from tests.server.test_messages import ACCEPT, OPEN
+from tests.server.test_messages import call as call_of
 from tests.server.test_subscriptions import open_on, run, who
 from tests.server.transports import TRANSPORTS, serve
 from tests.toolsets.azure_updates.samples import make_record
@@ -114,6 +119,36 @@ async def test_who_cannot_be_asked_or_does_not_choose_gets_what_they_got_before(
     assert all(len(person.asked) == 1 for person in persons)
     assert not any(is_whole(case, result) for result in results)
     assert len({result.content[0].model_dump_json() for result in results}) == 1
+
+
+@pytest.mark.parametrize("answer", [{}, {"action": "perhaps"}, {"action": "accept", "content": ["x"]}])
+async def test_an_answer_that_is_none_is_as_if_nobody_had_chosen(desk: Desk, answer: dict[str, object]) -> None:
+    tool, arguments = await make_case(desk, "head")
+    message = call_of(name=tool, arguments=arguments)
+    async with serve(desk, who(desk)) as reach, httpx2.AsyncClient(base_url=reach.url, timeout=120) as web:
+        able: dict[str, Any] = {**HANDSHAKE, "capabilities": {"elicitation": {}}}
+        able["clientInfo"] = {"name": reach.principal.agent, "version": "1"}
+        opened = await web.post("/mcp", json={**OPEN, "params": able}, headers=ACCEPT)
+        session = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
+        async with web.stream("POST", "/mcp", json=message, headers=session) as stream:
+            said = [json.loads(line[6:]) async for line in answered(stream, web, session, answer)]
+        async with reach.connect("http legacy") as client:
+            plain = await call(client, tool, arguments)
+    assert said[0]["method"] == "elicitation/create"
+    assert said[-1]["result"]["isError"]
+    assert said[-1]["result"]["content"] == [each.model_dump(exclude_none=True) for each in plain.content]
+
+
+async def answered(
+    stream: httpx2.Response, web: httpx2.AsyncClient, session: dict[str, str], answer: dict[str, object]
+) -> AsyncGenerator[str]:
+    """Yield the messages of a stream, and answer the question among them."""
+    async for line in stream.aiter_lines():
+        if line.startswith("data: {"):
+            yield line
+            if (message := json.loads(line[6:])).get("method") == "elicitation/create":
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+                assert (await web.post("/mcp", json=reply, headers=session)).status_code == 202
 
 
 async def test_only_what_the_caller_may_read_is_offered(desk: Desk) -> None:

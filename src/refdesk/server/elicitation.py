@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import anyio
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -64,8 +65,9 @@ async def _ask_now(context: RequestContext, request: types.ElicitRequestFormPara
     try:
         with anyio.move_on_after(ANSWER_SECONDS):
             return await context.session.elicit_form(request.message, request.requested_schema, context.request_id)
-    except MCPError:
-        return None  # the client cannot ask after all: the call ends as if nobody had chosen
+    except (MCPError, ValidationError):
+        # The client cannot ask after all, or answers otherwise than it should: the call ends as if nobody had chosen.
+        return None
     return None
 
 
