@@ -411,6 +411,9 @@ async def test_no_wrong_token_opens_anything_and_none_is_told_from_another(world
     }
     # What the attacks are made from opens the door, as Keycloak made it and as the test signs it again.
     assert [world.ask(each).status_code for each in (token, forge(read_claims(token), KEY, kid))] == [200, 200]
+    # Whoever is known, but in no org, is sent nowhere to sign in again.
+    strangers = [forge({**read_claims(token), "organization": each}, KEY, kid) for each in ([], ["*"], None)]
+    assert [world.ask(each).status_code for each in strangers] == [403] * 3
     bodies = set[str]()
     for name, attack in attacks.items():
         for path in ("/knowledge/search", "/mcp"):

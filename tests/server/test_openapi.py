@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import httpx2
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from refdesk import errors
 from refdesk.core import contracts
+from refdesk.core.operations import Toolset
 from refdesk.factories.toolsets import describe_toolsets
-from refdesk.server import openapi
+from refdesk.server import openapi, pages
 
 
 def test_the_description_of_every_toolset_is_valid() -> None:
@@ -47,6 +49,28 @@ def test_what_any_caller_may_be_answered_is_described_for_every_operation_by_the
                 response = responses[str(contracts.STATUSES[kind])]
                 assert f"{toolset.error_format.name(kind.code)}: " in response["description"], each
                 assert ("Retry-After" in response.get("headers", {})) is (kind is errors.LimitExceededError)
+
+
+class Counted(tuple[Toolset, ...]):
+    """Toolsets that count how often they were gone through."""
+
+    rounds = 0
+
+    def __iter__(self) -> Iterator[Toolset]:
+        self.rounds += 1
+        return super().__iter__()
+
+
+def test_the_page_of_operations_is_written_once_and_names_the_server_as_each_client_reaches_it() -> None:
+    """Nobody needs a key for it, and writing it takes long."""
+    toolsets = Counted(describe_toolsets())
+    docs = pages.Docs(toolsets, "", wants_keys=True)
+    first = bytes(docs.show("https://a.example").body)
+    rounds = toolsets.rounds
+    second = bytes(docs.show('https://b.example/"<x>').body)
+    assert (rounds > 0, toolsets.rounds) == (True, rounds)
+    assert b"curl https://a.example/knowledge/" in first
+    assert second == first.replace(b"https://a.example", b"https://b.example/&quot;&lt;x&gt;")
 
 
 async def test_a_wrong_method_names_the_right_ones(rest: httpx2.AsyncClient) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from refdesk import errors
 from refdesk.core.clock import SystemClock
 from refdesk.core.operations import NESTED
-from refdesk.server import cors, mcp, news_feed, openapi, pages, rest, streams
+from refdesk.server import answers, cors, mcp, news_feed, openapi, pages, rest, streams
 from refdesk.server.console.routes import Console
 from refdesk.server.console.sessions import CookieKey, is_console
 from refdesk.server.console.tickets import Tickets
@@ -33,7 +33,7 @@ from refdesk.server.messages import Messages, get_header_session, get_wanted_ver
 from refdesk.server.oauth.configuration import MCP, read_oauth
 from refdesk.server.prefix import check_prefix, read_prefix
 from refdesk.server.probes import HealthCheck, Probes
-from refdesk.server.replies import reply, reply_error
+from refdesk.server.replies import reply_error, reply_text
 from refdesk.server.revocation import Revocation
 from refdesk.server.step_up import StepUp
 from refdesk.server.streaming import build_streamable
@@ -243,18 +243,20 @@ def _own_routes(site: Site, sign_in: SignIn | None, tickets: Tickets) -> list[Ro
     desk, proxies = site.desk, read_proxies(site.desk.settings.trusted_proxies)
     description = openapi.describe(desk.toolsets, desk.settings.oauth_issuer, desk.settings.public_url)
 
-    async def described(_: Request) -> Response:
-        return reply(description)
+    docs = pages.Docs(desk.toolsets, site.prefix, wants_keys=site.anonymous is None)
+    write_description = cache(lambda: answers.to_text(description))
 
-    async def docs(request: Request) -> Response:
-        url, wants_keys = site.find_base(request), site.anonymous is None
-        return pages.docs_page(desk.toolsets, url, site.prefix, wants_keys=wants_keys)
+    async def described(_: Request) -> Response:
+        return reply_text(write_description())
+
+    async def show_docs(request: Request) -> Response:
+        return docs.show(site.find_base(request))
 
     return [
         Route("/openapi.json", described),
         *Console(site, tickets, _choose_issuer_sign_in(site, sign_in, proxies)).build_routes(),
         *news_feed.build_routes(desk, site.find_base),
-        Route("/docs", docs),
+        Route("/docs", show_docs),
         Route("/assets/{name}", pages.asset),
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ ASSETS = {
     "mark.svg": "image/svg+xml",
 }
 
+_HERE = "https://refdesk.invalid"
+"""Stands for the server's URL until a client asks, since each may reach it by another."""
+
 _BOUNDS = {
     "minimum": "from {}",
     "maximum": "to {}",
@@ -52,17 +56,33 @@ async def asset(request: Request) -> Response:
     return Response(content, media_type=ASSETS[name], headers={"cache-control": "no-cache"})
 
 
-def docs_page(toolsets: Sequence[Toolset], url: str, prefix: str, *, wants_keys: bool) -> Response:
-    """Return the page with every operation: arguments, schemas, examples, errors and a form to try it.
+@dataclass(slots=True)
+class Docs:
+    """The page with every operation: arguments, schemas, examples, errors and a form to try it.
 
-    Args:
+    Writing it takes half a second, and everybody may ask for it: it is written once.
+
+    Attributes:
         toolsets: What is served.
-        url: The URL by which clients reach the server.
         prefix: The path under which a proxy shows it.
         wants_keys: Whether callers need a key.
     """
+
+    toolsets: Sequence[Toolset]
+    prefix: str
+    wants_keys: bool
+    _written: str | None = None
+
+    def show(self, url: str) -> Response:
+        """Return the page; `url` is that by which the client reaches the server."""
+        if self._written is None:
+            self._written = _write(self.toolsets, self.prefix, wants_keys=self.wants_keys)
+        return HTMLResponse(self._written.replace(_HERE, escape(url)), headers={"cache-control": "no-store"})
+
+
+def _write(toolsets: Sequence[Toolset], prefix: str, *, wants_keys: bool) -> str:
     contents = "".join(_contents(toolset) for toolset in toolsets)
-    sections = "".join(_toolset_section(toolset, url) for toolset in toolsets)
+    sections = "".join(_toolset_section(toolset, _HERE) for toolset in toolsets)
     return _page(
         "refdesk: operations",
         f'<nav aria-label="Contents"><p><a href="{prefix}/">refdesk</a> {escape(__version__)}</p>{contents}'
@@ -74,13 +94,12 @@ def docs_page(toolsets: Sequence[Toolset], url: str, prefix: str, *, wants_keys:
     )
 
 
-def _page(title: str, body: str, prefix: str) -> Response:
-    return HTMLResponse(
+def _page(title: str, body: str, prefix: str) -> str:
+    return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(title)}</title><link rel="icon" href="{prefix}/assets/mark.svg">'
-        f'<link rel="stylesheet" href="{prefix}/assets/page.css"></head><body class="docs">{body}</body></html>',
-        headers={"cache-control": "no-store"},
+        f'<link rel="stylesheet" href="{prefix}/assets/page.css"></head><body class="docs">{body}</body></html>'
     )
 
 

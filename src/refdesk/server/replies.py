@@ -22,8 +22,13 @@ CHALLENGE = 'Bearer realm="refdesk"'
 
 def reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a value as a JSON reply that must not be cached."""
+    return reply_text(answers.to_text(value), status, headers)
+
+
+def reply_text(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a text that is JSON as a reply that must not be cached."""
     return Response(
-        answers.to_text(value),
+        text,
         status,
         media_type="application/json",
         headers={"cache-control": "no-store", **(headers or {})},
