@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ SERVE = ["-m", "refdesk", "serve", "--no-auth", "--port", "0", "--sse", "--tools
 
 
 @contextmanager
-def open_page(client: httpx2.Client) -> Iterator[Opened]:
+def open_page(client: httpx2.Client) -> Generator[Opened]:
     with client.stream("GET", "/console/events") as stream:
         yield Opened(stream, stream.iter_bytes())
 

@@ -46,11 +46,10 @@ async def test_a_call_in_progress_whose_answer_is_a_stream_is_answered(tmp_path:
         desk.stop_listeners.append(stopping.set)
         async with serve(desk) as reach, reach.connect("http legacy") as client:
 
-            async def stop(*_: object) -> None:
+            async def stop(progress: float, total: float | None, message: str | None) -> None:
                 reach.stop()
 
-            await (
-                client.list_tools()
-            )  # the client reads answers by what tools say of themselves, and asks for that once
+            # The client reads answers by what tools say of themselves, and asks for that once.
+            await client.list_tools()
             answer = await client.call_tool("work", {}, progress_callback=stop)
     assert answer.is_error is False

@@ -31,7 +31,7 @@ class Reach:
     desk: Desk
     url: str
     principal: Principal
-    stop: Callable[[], None]
+    stop: Callable[[], None] = lambda: None
 
     @asynccontextmanager
     async def connect(self, transport: str, **options: Any) -> AsyncGenerator[Client]:  # noqa: ANN401 - as the SDK has them
