@@ -30,7 +30,7 @@ COMMANDS = {
         *("corrections", "rest", "articles", "streaming", "tokens", "fairness", "skills_load"),
     ),
     "quality": (*("quality", "learning", "everything", "matches", "azure_questions", "impact", "dialogues"),),
-    "engines": ("postgres", "commits", "cluster"),
+    "engines": ("postgres", "commits", "cluster", "tenants"),
 }
 TITLES = {
     "speed": "Speed, as ratios in one run",

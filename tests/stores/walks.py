@@ -201,7 +201,6 @@ async def _assert_reads_agree(stores: Sequence[Store], walk: Walk) -> None:
             await store.get_embedded(collection, model, IDS),
             await store.get_statistics(),
             await store.get_statistics(collection.org),
-            await store.list_models(),
             [(each.collection, each.documents, each.embedded) for each in await store.count_embedded(model)],
         )
         for store in stores
