@@ -15,12 +15,14 @@ import pytest
 from anyio.abc import TaskStatus
 from psycopg import sql
 
+from refdesk.core.keeping.moves import Move
 from refdesk.errors import StoreError
 from refdesk.model import EmbeddingModel
 from refdesk.protocols import Store
 from refdesk.stores.postgres import Limits, hnsw, open_store
 from refdesk.stores.postgres.connections import Statement
 from refdesk.stores.postgres.store import PostgresStore
+from refdesk.stores.postgres.transactions import Session
 from tests.engines.postgres import fetch, get_schema, get_server, get_store_url
 from tests.engines.postgres_worker import running
 from tests.stores.samples import MODEL, asking, embed, find_ids, make_document, near, passage, put
@@ -224,6 +226,29 @@ async def test_a_move_does_not_stop_writes_for_a_build(folder: Path) -> None:
         await store.graphs.wait()
         async with store.moves.stand_still():
             pass
+
+
+async def test_a_move_begins_once_a_build_that_is_soon_done_is_done(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused, hold = anyio.Event(), hnsw.hold
+
+    async def hold_noted(session: Session) -> bool:
+        if not (is_held := await hold(session)):
+            refused.set()
+        return is_held
+
+    async with opened(folder) as store:
+        monkeypatch.setattr(hnsw, "hold", hold_noted)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with anyio.create_task_group() as group:
+                with builds_held(folder):
+                    await wait_for_builds(folder, 1)
+                    group.start_soon(store.moves.begin, Move("elsewhere", phase="catching up"))
+                    await refused.wait()
+        await put(store, make_document("new"))
+        assert [change.what for change in await store.moves.read_changes(1)] != []
+        await store.moves.cancel()
 
 
 async def test_a_graph_is_built_in_memory_by_one_process_for_as_long_as_its_client_is_there(

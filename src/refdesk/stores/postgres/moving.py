@@ -12,11 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import anyio
 from psycopg.sql import SQL, Identifier
 
 from refdesk.core.keeping.moves import MOVED, STATE, Change
 from refdesk.errors import StoreError
 from refdesk.stores.postgres import hnsw
+from refdesk.stores.postgres.building import LOOK_SECONDS
 from refdesk.stores.postgres.connections import Scope, Statement, Text
 from refdesk.stores.postgres.migrations import NOBODY
 from refdesk.stores.postgres.records import put_metadata, remove_metadata
@@ -82,7 +84,17 @@ class PostgresMoves:
         self._connections = connections
 
     async def begin(self, move: Move) -> None:
-        """See `Moves.begin`."""
+        """See `Moves.begin`; a graph that is soon built is waited for."""
+        deadline = anyio.current_time() + self._connections.patience_seconds
+        while True:
+            try:
+                return await self._begin(move)
+            except _BusyError:
+                if anyio.current_time() > deadline:
+                    raise
+                await anyio.sleep(LOOK_SECONDS)
+
+    async def _begin(self, move: Move) -> None:
         async with _open_alone(self._connections) as session:
             await session.send(NOBODY, Statement(_MAKE_TABLE), Statement(Text(_NOTE)))
             await session.send(NOBODY, *_drop("move"), *_make("move", "AFTER", "refdesk_note_change", "ROW"))
@@ -128,6 +140,10 @@ class PostgresStandstill:
         )
 
 
+class _BusyError(StoreError):
+    """A graph is being built."""
+
+
 @asynccontextmanager
 async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]:
     """Yield a session during which nobody writes and no graph is built: triggers would wait for that, and all for them.
@@ -137,7 +153,7 @@ async def _open_alone(connections: Connections) -> AsyncGenerator[Session, None]
     """
     async with open_session(connections, Turns(), is_alone=True) as session:
         if not await hnsw.hold(session):
-            raise StoreError(hnsw.BUSY)
+            raise _BusyError(hnsw.BUSY)
         yield session
 
 
