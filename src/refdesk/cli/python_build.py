@@ -21,7 +21,7 @@ def check_python() -> list[Check]:
         return []
     version = ".".join(map(str, sys.version_info[:3]))
     advice = (
-        "So refdesk takes about 1.5 times the processor time. Use another, or build it with --enable-optimizations "
+        "So refdesk takes more processor time than it needs. Use another, or build it with --enable-optimizations "
         "(pyenv: PYTHON_CONFIGURE_OPTS=--enable-optimizations)."
     )
     return [Check("python", "ok", f"{version} was built without optimizations", advice)]
