@@ -13,7 +13,7 @@ import pytest
 from refdesk.cli.python_build import lacks_optimizations
 
 FLAG = "-fprofile-use -fprofile-correction"
-PYENV = {"CONFIG_ARGS": "'--prefix=/root/.pyenv/versions/3.12.1' '--enable-shared'", "PGO_PROF_USE_FLAG": FLAG}
+PYENV = {"CONFIG_ARGS": "'--prefix=/home/ann/.pyenv/versions/3.12.1' '--enable-shared'", "PGO_PROF_USE_FLAG": FLAG}
 CONTAINER = {
     "CONFIG_ARGS": "'--build=x86_64-linux-gnu' '--enable-optimizations' '--with-lto'",
     "PGO_PROF_USE_FLAG": FLAG,
@@ -25,7 +25,7 @@ BY_HAND = {**PYENV, "PY_CFLAGS_NODIST": f"-std=c11 {FLAG} -I./Include/internal"}
 @pytest.mark.parametrize(
     ("variables", "prefix", "lacks"),
     [
-        (PYENV, "/root/.pyenv/versions/3.12.1", True),
+        (PYENV, "/home/ann/.pyenv/versions/3.12.1", True),
         (CONTAINER, "/usr/local", False),
         (DEBIAN, "/usr", False),
         (DEBIAN, "/opt/python", False),
