@@ -87,6 +87,13 @@ async def test_a_store_that_answers_is_healthy_however_long_it_counts(desk: Desk
         check.counting_seconds = 0.05
         counting.may_count = anyio.Event()
         assert await check.measure() == counted
+        counting.broken.add("embedding")
+        counting.may_count.set()
+        check.counting_seconds = 60
+        assert (await check.measure()).status == "failing"
+        check.counting_seconds = 0.05
+        counting.may_count = anyio.Event()
+        assert (await check.measure()).status == "failing"
         counting.may_count.set()
 
 

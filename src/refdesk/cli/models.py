@@ -197,7 +197,7 @@ async def _count_searched(settings: Settings, model: EmbeddingModel) -> int:
             continue
         async with choose_followed(url, variable)() as store:
             if await read_active(store) == model:
-                count += sum(each.embedded.get(model.name, 0) for each in await store.get_statistics())
+                count += sum(each.embedded for each in await store.count_embedded(model.name))
     return count
 
 

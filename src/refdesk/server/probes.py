@@ -87,7 +87,7 @@ class HealthCheck:
     counting_seconds: float = COUNTING_SECONDS
     _group: TaskGroup | None = None
     _running: _Look | None = None
-    _last: Health | None = None
+    _last: Health | None = None  # with counts
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
@@ -126,7 +126,7 @@ class HealthCheck:
             look.found = _fail("Looking at the health ended by a bug; see the server's log.")
         finally:
             self._running = None
-            self._last = look.found if look.found is not None and look.found.status != "failing" else None
+            self._last = look.found if look.found is not None and look.found.backlog is not None else None
             look.note_answer()
             look.done.set()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from refdesk.core.background import embedding
-from refdesk.core.background.due import MOST_COLLECTIONS, MOST_LOOKED_AT, SURE_FOR
+from refdesk.core.background.due import MOST_COLLECTIONS, MOST_LOOKED_AT, SURE_FOR, Lookout
 from refdesk.core.background.embedding import Indexer
 from refdesk.core.background.health import measure_backlog
 from refdesk.core.clock import FixedClock
@@ -106,7 +106,7 @@ async def test_what_is_due_in_many_orgs_is_found_in_some_at_a_time_and_all_is_em
     bench = Bench()
     await bench.fill()
     process = bench.start_process()
-    found = await process._find_due(10)  # pyright: ignore[reportPrivateUsage]
+    found = await Lookout(bench.store, bench.clock).find(bench.embedder.name, {}, 10)
     assert len(found) == MOST_COLLECTIONS < ORGS
     assert await process.run_once() == ORGS
     assert await bench.count_pending() == 0

@@ -48,8 +48,8 @@ async def examine(store: Store) -> AsyncIterator[Findings]:
     """Yield the findings for each area; if the store fails half way, that counts as a fault of the area."""
     documents, vectors, index = Findings("documents"), Findings("vectors"), Findings("index")
     try:
-        for statistics in await store.get_statistics():
-            await _examine_collection(store, statistics.collection, documents, vectors, index)
+        for collection in sorted(await store.list_collections()):
+            await _examine_collection(store, collection, documents, vectors, index)
     except RefdeskError as error:
         documents.faults.append(error.message)
     for each in (documents, vectors, index):
